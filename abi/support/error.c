@@ -1,0 +1,77 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "error.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Cuts a partial UTF-8 character off the end of a truncated message.
+static void trim_utf8(char *message, size_t length)
+{
+  size_t start = length;
+  while (start > 0 && ((unsigned char)message[start - 1] & 0xC0U) == 0x80U) {
+    --start;
+  }
+  if (start == 0) {
+    return;
+  }
+  const unsigned char lead = (unsigned char)message[start - 1];
+  const size_t whole = lead >= 0xF0U ? 4 : lead >= 0xE0U ? 3 : lead >= 0xC0U ? 2 : 1;
+  if (length - (start - 1) < whole) {
+    message[start - 1] = '\0';
+  }
+}
+
+int32_t rft_fail(rft_error *error, int32_t code, const char *format, ...)
+{
+  if (error == NULL || !RFT_HAS_FIELD(error, rft_error, message)) {
+    return code;
+  }
+  error->code = code;
+  va_list arguments;
+  va_start(arguments, format);
+  const int length = vsnprintf(error->message, sizeof error->message, format, arguments);
+  va_end(arguments);
+  if (length < 0) {
+    error->message[0] = '\0';
+  } else if ((size_t)length >= sizeof error->message) {
+    trim_utf8(error->message, sizeof error->message - 1);
+  }
+  return code;
+}
+
+// snprintf writes the locale's decimal point, which may be several bytes long.
+static void use_plain_point(char *text)
+{
+  const char *const point = localeconv()->decimal_point;
+  const size_t length = strlen(point);
+  char *const found = length == 0 ? NULL : strstr(text, point);
+  if (found != NULL) {
+    *found = '.';
+    memmove(found + 1, found + length, strlen(found + length) + 1);
+  }
+}
+
+const char *rft_number_text(char text[RFT_NUMBER_TEXT_SIZE], double value)
+{
+  if (isnan(value)) {
+    return strcpy(text, "nan");
+  }
+  if (isinf(value)) {
+    return strcpy(text, value > 0 ? "inf" : "-inf");
+  }
+  for (int digits = 1; digits <= DBL_DECIMAL_DIG; ++digits) {
+    snprintf(text, RFT_NUMBER_TEXT_SIZE, "%.*g", digits, value);
+    if (strtod(text, NULL) == value) {
+      break;
+    }
+  }
+  use_plain_point(text);
+  return text;
+}
