@@ -9,9 +9,9 @@
 #include "rft/plugin.h"
 
 #if defined(__GNUC__)
-#define RFT_PRINTF(format, first) __attribute__((format(printf, format, first)))
+#define RFT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
-#define RFT_PRINTF(format, first)
+#define RFT_PRINTF(text, first)
 #endif
 
 /// Fills `error` (may be NULL) as far as its struct_size reaches, and returns `code`. A message too
@@ -20,7 +20,8 @@ int32_t rft_fail(rft_error *error, int32_t code, const char *format, ...) RFT_PR
 
 #define RFT_NUMBER_TEXT_SIZE 32
 
-/// The shortest text that reads back as `value`, with '.' whatever the locale; "nan", "inf", "-inf".
+/// The shortest text that reads back as `value`, with '.' whatever the locale; "nan", "inf",
+/// "-inf".
 const char *rft_number_text(char text[RFT_NUMBER_TEXT_SIZE], double value);
 
 #endif // RFT_SUPPORT_ERROR_H
