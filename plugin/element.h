@@ -1,0 +1,39 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// One element of a tensor in memory: read as a double, written from one.
+
+#ifndef M2PO_ELEMENT_H
+#define M2PO_ELEMENT_H
+
+#include "rft/tensor.h"
+
+#include <stdbool.h>
+
+typedef enum m2po_element {
+  M2PO_UNSUPPORTED,
+  M2PO_BOOL,
+  M2PO_INT8,
+  M2PO_UINT8,
+  M2PO_INT32,
+  M2PO_INT64,
+  M2PO_FLOAT16,
+  M2PO_BFLOAT16,
+  M2PO_FLOAT32,
+  M2PO_FLOAT64
+} m2po_element;
+
+m2po_element m2po_element_of(rft_dtype dtype);
+int64_t m2po_element_size(m2po_element element);
+bool m2po_element_is_float(m2po_element element);
+
+/// Reads an element. Floats widen exactly; an int64 beyond 2^53 is rounded, but never to zero.
+double m2po_element_load(m2po_element element, const unsigned char *address);
+
+/// Rounds to the nearest value of a float element, ties to even; beyond the largest: infinity.
+double m2po_element_round(m2po_element element, double value);
+
+/// Writes a value that m2po_element_round gave; into bool and uint8: 1 for what is not 0.
+void m2po_element_store(m2po_element element, unsigned char *address, double value);
+
+#endif // M2PO_ELEMENT_H
