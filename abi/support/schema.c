@@ -177,12 +177,12 @@ static void append_expected(phrase *out, const json_t *property)
 {
   const json_t *const choices = json_object_get(property, "enum");
   if (choices != NULL) {
-    append_choices(phrase, choices);
+    append_choices(out, choices);
     return;
   }
   for (size_t i = 0; i < rft_schema_type_count(property); ++i) {
     append(out, "%s", i == 0 ? "" : " or ");
-    append_type(phrase, property, rft_schema_type(property, i));
+    append_type(out, property, rft_schema_type(property, i));
   }
 }
 

@@ -8,9 +8,9 @@
 
 #include "rft/plugin.h"
 
-/// Checks a caller's struct, whose first word is its size and whose second is reserved: it is there,
-/// has at least the `known_size` bytes that this code reads, and sets nothing beyond them that this
-/// code would ignore. `name` is for the message.
+/// Checks a caller's struct, whose first word is its size and whose second is reserved: it is
+/// there, has at least the `known_size` bytes that this code reads, and sets nothing beyond them
+/// that this code would ignore. `name` is for the message.
 int32_t rft_check_struct(const void *object, uint32_t known_size, const char *name,
                          rft_error *error);
 
