@@ -1,0 +1,87 @@
+#!/bin/sh
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# usage: deps.sh [--install] JOB...     JOB: build, test, asan, tsan, demo, lint, deps (all of them)
+#
+# Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
+# archive. No network use where nothing is missing.
+set -eu
+
+missing=
+need() { # PACKAGE COMMAND...: the package is missing when the command fails
+  package=$1
+  shift
+  "$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+compiles() {
+  echo '#include <stdio.h>' | "$CC" -E -
+}
+library() {
+  pkg-config --exists "$1"
+}
+
+CC=${CC:-cc}
+compiler=gcc
+case $CC in *clang*) compiler=clang ;; esac
+
+install=
+if [ "${1:-}" = --install ]; then
+  install=yes
+  shift
+fi
+for job in "$@"; do
+  case $job in
+  build)
+    need "$compiler libc6-dev" compiles
+    need pkg-config command -v pkg-config
+    need libjansson-dev library jansson
+    need libyaml-dev library yaml-0.1
+    need libopenblas-dev library openblas
+    if command -v apt-get >/dev/null; then # jansson's source, see plugin/jansson.sh
+      need dpkg-dev command -v dpkg-source
+    fi
+    ;;
+  esac
+  case $job in
+  test | asan | tsan | deps)
+    need libcriterion-dev library criterion
+    need libgmp-dev library gmp
+    ;;
+  esac
+  case $job in
+  demo | deps) need gnuplot-nox command -v gnuplot ;;
+  esac
+  case $job in
+  lint)
+    need clang-format command -v clang-format
+    need clang-tidy command -v clang-tidy
+    need cppcheck command -v cppcheck
+    ;;
+  esac
+done
+[ -n "$missing" ] || exit 0
+
+stop() {
+  echo "$1. Install these (Debian's names):$missing" >&2
+  exit 1
+}
+[ -n "$install" ] || stop "Some of what the build needs is missing; \`make deps\` gets it"
+command -v apt-get >/dev/null || stop "Some packages are missing, and there is no apt-get here"
+
+as_root=
+if [ "$(id -u)" -ne 0 ]; then
+  command -v sudo >/dev/null || stop "Some packages are missing, and there is neither root nor sudo"
+  as_root=sudo
+  [ -t 0 ] || as_root='sudo -n'
+fi
+
+echo "Installing:$missing"
+export DEBIAN_FRONTEND=noninteractive
+# shellcheck disable=SC2086 # lists of words
+{
+  $as_root apt-get update -qq || stop "\`apt-get update\` failed"
+  $as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y -qq --no-install-recommends $missing >/dev/null ||
+    stop "\`apt-get install\` failed"
+}

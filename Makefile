@@ -1,0 +1,210 @@
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# `make help` lists the targets. Variables: BUILD (output directory), CC, CFLAGS, SANITIZE (a value
+# for -fsanitize=), PREFIX, LIBDIR, DESTDIR, V=1 (show commands).
+
+MAKEFLAGS += --no-builtin-rules
+.DEFAULT_GOAL := all
+
+# `make asan` is `make test` with other settings.
+ifneq ($(filter asan,$(MAKECMDGOALS)),)
+SANITIZE ?= address,undefined
+BUILD ?= build/asan
+endif
+ifneq ($(filter tsan,$(MAKECMDGOALS)),)
+SANITIZE ?= thread
+BUILD ?= build/tsan
+endif
+
+BUILD ?= build
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+CFLAGS ?= $(if $(SANITIZE),-O1,-O3) -g
+PKG_CONFIG ?= pkg-config
+
+version := $(shell sed -n 's/^#define RFT_HOST_VERSION "\(.*\)"/\1/p' abi/include/rft/host.h)
+soname := librft_host.so.$(firstword $(subst ., ,$(version)))
+plugin_dir = $(LIBDIR)/rft/plugins
+quiet := $(if $(V),,@)
+
+# ------------------------------------------------------------------------------------------ flags
+
+warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
+sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+
+# No contraction: results do not depend on whether the machine has fused multiply-add.
+compile = $(CC) -std=gnu11 $(warnings) -ffp-contract=off -fno-math-errno -pthread -MMD -MP \
+  -Iabi/include -Iabi $(CPPFLAGS) $(module) $(CFLAGS) $(sanitize)
+link = $(CC) $(CFLAGS) $(sanitize) -pthread $(LDFLAGS)
+
+# Asked when a recipe runs: what they tell may be installed by then only.
+cflags_of = $(shell $(PKG_CONFIG) --cflags $(1))
+libs_of = $(shell $(PKG_CONFIG) --libs $(1))
+
+# Run in place, and after `make install`.
+find_host = -L$(BUILD) -lrft_host -Wl,-rpath,'$$ORIGIN' -Wl,-rpath,'$$ORIGIN/../$(notdir $(LIBDIR))'
+
+hardening := -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
+# A sanitizer's runtime is in the program, not in the shared object.
+no_undefined := $(if $(SANITIZE),,-Wl,-z,defs)
+
+# ---------------------------------------------------------------------------------------- objects
+
+objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
+
+support_objects := $(call objects,abi/support/*.c)
+host_objects := $(call objects,abi/host/*.c)
+cli_objects := $(call objects,abi/cli/*.c)
+plugin_objects := $(call objects,plugin/*.c) $(BUILD)/obj/embedded.o
+trainer_objects := $(call objects,examples/trainer/*.c)
+test_objects := $(call objects,tests/unit/*.c)
+fixtures := $(patsubst tests/fixtures/%.c,$(BUILD)/fixtures/%.so,$(wildcard tests/fixtures/*.c))
+
+host := $(BUILD)/librft_host.so
+plugin := $(BUILD)/plugins/libm2po_plugin.so
+jansson := build/jansson/link
+
+$(BUILD)/obj/abi/support/%.o: module = -fPIC -fvisibility=hidden
+$(BUILD)/obj/abi/host/%.o: module = -fPIC -DRFT_PLUGIN_DIR='"$(plugin_dir)"'
+$(BUILD)/obj/plugin/%.o: module = -fPIC -fvisibility=hidden
+$(BUILD)/obj/embedded.o: module = -fPIC -fvisibility=hidden -Iplugin
+$(BUILD)/obj/examples/trainer/%.o: module = $(call cflags_of,openblas jansson yaml-0.1)
+$(BUILD)/obj/tests/unit/%.o: module = $(call cflags_of,criterion openblas jansson yaml-0.1 gmp) \
+  -Iexamples/trainer \
+  -DRFT_TEST_BUILD_DIR='"$(abspath $(BUILD))"' \
+  -DRFT_TEST_PLUGIN_DIR='"$(abspath $(BUILD)/plugins)"' \
+  -DRFT_TEST_FIXTURE_DIR='"$(abspath $(BUILD)/fixtures)"' \
+  -DRFT_TEST_DATA_DIR='"$(abspath tests/vectors)"'
+
+$(BUILD)/obj/%.o: %.c $(BUILD)/settings | machine
+	@echo '  CC      $<'
+	@mkdir -p $(@D)
+	$(quiet)$(compile) -c -o $@ $<
+
+$(BUILD)/obj/embedded.o: $(BUILD)/gen/embedded.c $(BUILD)/settings | machine
+	@echo '  CC      $<'
+	@mkdir -p $(@D)
+	$(quiet)$(compile) -c -o $@ $<
+
+# Everything is compiled anew when a setting changes.
+settings = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(sanitize) $(plugin_dir)
+$(BUILD)/settings: force
+	@mkdir -p $(@D)
+	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
+
+-include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
+  $(plugin_objects) $(trainer_objects) $(test_objects)) $(fixtures:.so=.d))
+
+# --------------------------------------------------------------------------------------- products
+
+.PHONY: all
+all: $(host) $(plugin) $(BUILD)/rft $(BUILD)/rft-train
+
+$(host): $(host_objects) $(support_objects) abi/host/librft_host.map
+	@echo '  LINK    $@'
+	$(quiet)$(link) -shared -Wl,-soname,$(soname) -Wl,--version-script,abi/host/librft_host.map \
+	  $(no_undefined) $(hardening) -o $@.$(version) $(filter %.o,$^) -ljansson -ldl
+	$(quiet)ln -sf $(@F).$(version) $(BUILD)/$(soname)
+	$(quiet)ln -sf $(@F).$(version) $@
+
+$(plugin): $(plugin_objects) $(support_objects) plugin/plugin.map $(jansson)
+	@echo '  LINK    $@'
+	@mkdir -p $(@D)
+	$(quiet)$(link) -shared -Wl,--version-script,plugin/plugin.map -Wl,--exclude-libs,ALL \
+	  -Wl,--as-needed -Wl,--gc-sections $(no_undefined) $(hardening) \
+	  -o $@ $(filter %.o,$^) @$(jansson) -lm
+
+$(BUILD)/rft: $(cli_objects) $(support_objects) $(host)
+	@echo '  LINK    $@'
+	$(quiet)$(link) -o $@ $(filter %.o,$^) $(find_host) -ljansson -lm
+
+$(BUILD)/rft-train: $(trainer_objects) $(support_objects) $(host)
+	@echo '  LINK    $@'
+	$(quiet)$(link) -o $@ $(filter %.o,$^) $(find_host) \
+	  $(call libs_of,jansson yaml-0.1 openblas) -lm
+
+$(BUILD)/test-unit: $(test_objects) $(support_objects) $(host) \
+  $(filter-out %/main.o,$(trainer_objects))
+	@echo '  LINK    $@'
+	$(quiet)$(link) -o $@ $(filter %.o,$^) $(find_host) \
+	  $(call libs_of,criterion jansson yaml-0.1 openblas gmp) -ldl -lm
+
+$(BUILD)/fixtures/%.so: tests/fixtures/%.c $(BUILD)/settings | machine
+	@echo '  CC      $<'
+	@mkdir -p $(@D)
+	$(quiet)$(compile) -fPIC -shared -o $@ $<
+
+# The config schema and the presets are files; the plugin carries them as text.
+embedded := plugin/config.schema.json $(sort $(wildcard presets/*.json))
+$(BUILD)/gen/embedded.c: $(embedded) plugin/embed.sh
+	@mkdir -p $(@D)
+	$(quiet)plugin/embed.sh $(embedded) > $@.tmp
+	$(quiet)mv $@.tmp $@
+
+# Position-independent, for the plugin; the same archive for all builds.
+$(jansson): plugin/jansson.sh | machine
+	@echo '  BUILD   jansson'
+	$(quiet)CC='$(CC)' plugin/jansson.sh $(@D)
+
+# ------------------------------------------------------------------------------------------- jobs
+
+# What the goals need of the machine: jobs install it, a plain build only says what is missing.
+jobs := $(filter deps demo test asan tsan lint,$(MAKECMDGOALS))
+.PHONY: machine
+machine:
+	@CC='$(CC)' .ci/deps.sh $(if $(jobs),--install) build $(jobs)
+
+.PHONY: deps
+deps: machine
+
+.PHONY: demo
+demo: all
+	$(quiet)examples/trainer/demo.sh $(BUILD)
+
+.PHONY: test asan tsan
+test: all $(BUILD)/test-unit $(fixtures)
+	$(quiet)BUILD='$(abspath $(BUILD))' CC='$(CC)' SANITIZE='$(SANITIZE)' tests/run
+asan tsan: test
+
+.PHONY: lint
+lint: $(BUILD)/gen/embedded.c | machine
+	$(quiet).ci/lint.sh
+
+.PHONY: install
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/rft $(DESTDIR)$(plugin_dir) \
+	  $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -m 644 abi/include/rft/*.h $(DESTDIR)$(PREFIX)/include/rft
+	install -m 755 $(BUILD)/rft $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(host).$(version) $(DESTDIR)$(LIBDIR)
+	ln -sf librft_host.so.$(version) $(DESTDIR)$(LIBDIR)/$(soname)
+	ln -sf $(soname) $(DESTDIR)$(LIBDIR)/librft_host.so
+	install -m 755 $(plugin) $(DESTDIR)$(plugin_dir)
+	sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' -e 's,@VERSION@,$(version),' \
+	  abi/host/rft_host.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/rft_host.pc
+
+.PHONY: uninstall
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/rft $(DESTDIR)$(LIBDIR)/librft_host.so* \
+	  $(DESTDIR)$(plugin_dir)/libm2po_plugin.so $(DESTDIR)$(LIBDIR)/pkgconfig/rft_host.pc
+	rm -rf $(DESTDIR)$(PREFIX)/include/rft
+
+.PHONY: clean
+clean:
+	rm -rf $(BUILD)
+
+.PHONY: help
+help:
+	@echo 'make             build everything under $(BUILD)/'
+	@echo 'make demo        set the machine up, build, train with the plugin, draw the result'
+	@echo 'make test        set the machine up, build, run all tests'
+	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
+	@echo 'make lint        clang-format, clang-tidy, cppcheck'
+	@echo 'make deps        only set the machine up'
+	@echo 'make install     to PREFIX ($(PREFIX)), below DESTDIR; make uninstall takes it back'
+	@echo 'make clean       remove $(BUILD)/'
+
+.PHONY: force
+force:
+.DELETE_ON_ERROR:
