@@ -5,61 +5,16 @@
 
 #include "error.h"
 #include "json.h"
+#include "phrase.h"
 #include "schema_document.h"
+#include "schema_phrase.h"
 
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <string.h>
-
-// ------------------------------------------------------------------------------------------
-// phrases
-
-// Text put together piece by piece; what doesn't fit is left out and `complete` is false.
-typedef struct phrase {
-  char text[RFT_ERROR_MESSAGE_SIZE];
-  size_t length;
-  bool complete;
-} phrase;
-
-static void append(phrase *out, const char *format, ...) RFT_PRINTF(2, 3);
-
-static void append(phrase *out, const char *format, ...)
-{
-  const size_t room = sizeof out->text - out->length;
-  va_list arguments;
-  va_start(arguments, format);
-  const int length = vsnprintf(out->text + out->length, room, format, arguments);
-  va_end(arguments);
-  out->complete = out->complete && length >= 0 && (size_t)length < room;
-  out->length = strlen(out->text);
-}
-
-static void append_names(phrase *out, const json_t *object)
-{
-  char quoted[RFT_JSON_BRIEF_SIZE];
-  const char *separator = "";
-  const char *key = NULL;
-  json_t *value = NULL;
-  json_object_foreach((json_t *)object, key, value)
-  {
-    append(out, "%s%s", separator, rft_json_quote(quoted, key));
-    separator = ", ";
-  }
-}
 
 // ----------------------------------------------------------------------------------------- bounds
 
-typedef struct bound {
-  const char *keyword;
-  const char *sign;
-} bound;
-
-static const bound BOUNDS[] = {
-    {"minimum", ">="}, {"exclusiveMinimum", ">"}, {"maximum", "<="}, {"exclusiveMaximum", "<"}};
-enum { BOUND_COUNT = sizeof BOUNDS / sizeof BOUNDS[0] };
-
-static bool holds(const bound *kind, double value, double limit)
+static bool holds(const rft_schema_bound *kind, double value, double limit)
 {
   const bool equal_allowed = kind->sign[1] == '=';
   const bool lower = kind->sign[0] == '>';
@@ -69,27 +24,14 @@ static bool holds(const bound *kind, double value, double limit)
 
 static bool within_bounds(const json_t *property, const json_t *value)
 {
-  for (int i = 0; i < BOUND_COUNT; ++i) {
-    const json_t *const limit = json_object_get(property, BOUNDS[i].keyword);
-    if (limit != NULL && !holds(&BOUNDS[i], json_number_value(value), json_number_value(limit))) {
+  for (int i = 0; i < RFT_SCHEMA_BOUND_COUNT; ++i) {
+    const json_t *const limit = json_object_get(property, rft_schema_bounds[i].keyword);
+    if (limit != NULL &&
+        !holds(&rft_schema_bounds[i], json_number_value(value), json_number_value(limit))) {
       return false;
     }
   }
   return true;
-}
-
-static void append_bounds(phrase *out, const json_t *property)
-{
-  const char *joint = " ";
-  char number[RFT_NUMBER_TEXT_SIZE];
-  for (int i = 0; i < BOUND_COUNT; ++i) {
-    const json_t *const limit = json_object_get(property, BOUNDS[i].keyword);
-    if (limit != NULL) {
-      append(out, "%s%s %s", joint, BOUNDS[i].sign,
-             rft_number_text(number, json_number_value(limit)));
-      joint = " and ";
-    }
-  }
 }
 
 // ------------------------------------------------------------------------------------------ values
@@ -147,45 +89,6 @@ static bool is_accepted(const json_t *property, const json_t *value)
          (!json_is_number(value) || within_bounds(property, value));
 }
 
-static void append_type(phrase *out, const json_t *property, const char *type)
-{
-  if (strcmp(type, "null") == 0) {
-    append(out, "null");
-  } else if (strcmp(type, "boolean") == 0) {
-    append(out, "true or false");
-  } else if (strcmp(type, "string") == 0) {
-    append(out, "a string");
-  } else {
-    append(out, "%s", strcmp(type, "integer") == 0 ? "an integer" : "a number");
-    append_bounds(out, property);
-  }
-}
-
-static void append_choices(phrase *out, const json_t *choices)
-{
-  char part[RFT_JSON_BRIEF_SIZE];
-  append(out, "one of ");
-  for (size_t i = 0; i < json_array_size(choices); ++i) {
-    const json_t *const choice = json_array_get(choices, i);
-    append(out, "%s%s", i == 0 ? "" : ", ",
-           json_is_string(choice) ? rft_json_quote(part, json_string_value(choice))
-                                  : rft_json_brief(part, choice));
-  }
-}
-
-static void append_expected(phrase *out, const json_t *property)
-{
-  const json_t *const choices = json_object_get(property, "enum");
-  if (choices != NULL) {
-    append_choices(out, choices);
-    return;
-  }
-  for (size_t i = 0; i < rft_schema_type_count(property); ++i) {
-    append(out, "%s", i == 0 ? "" : " or ");
-    append_type(out, property, rft_schema_type(property, i));
-  }
-}
-
 // -------------------------------------------------------------------------------------------- keys
 
 static int32_t fail_value(const char *subject, int32_t code, const char *key,
@@ -193,10 +96,23 @@ static int32_t fail_value(const char *subject, int32_t code, const char *key,
 {
   char quoted[RFT_JSON_BRIEF_SIZE];
   char found[RFT_JSON_BRIEF_SIZE];
-  phrase expected = {.complete = true};
-  append_expected(&expected, property);
+  char expected[RFT_SCHEMA_PHRASE_SIZE];
   return rft_fail(error, code, "%s %s: expected %s, found %s", subject, rft_json_quote(quoted, key),
-                  expected.text, rft_json_brief(found, value));
+                  rft_schema_phrase(expected, property), rft_json_brief(found, value));
+}
+
+// Whether every name, quoted, fits beside the rest of a message.
+static bool list_names(char names[RFT_ERROR_MESSAGE_SIZE], const json_t *object)
+{
+  rft_phrase out = rft_phrase_in(names, RFT_ERROR_MESSAGE_SIZE - 2 * RFT_JSON_BRIEF_SIZE);
+  char quoted[RFT_JSON_BRIEF_SIZE];
+  const char *key = NULL;
+  json_t *value = NULL;
+  json_object_foreach((json_t *)object, key, value)
+  {
+    rft_phrase_add(&out, "%s%s", out.length == 0 ? "" : ", ", rft_json_quote(quoted, key));
+  }
+  return !out.cut;
 }
 
 static int32_t fail_unknown(const char *key, const json_t *properties, rft_error *error)
@@ -208,11 +124,10 @@ static int32_t fail_unknown(const char *key, const json_t *properties, rft_error
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "config key %s is not known: the nearest known key is \"%s\"", quoted, nearest);
   }
-  phrase message = {.complete = true};
-  append(&message, "config key %s is not known: the known keys are ", quoted);
-  append_names(&message, properties);
-  if (message.complete) {
-    return rft_fail(error, RFT_INVALID_ARGUMENT, "%s", message.text);
+  char names[RFT_ERROR_MESSAGE_SIZE];
+  if (list_names(names, properties)) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "config key %s is not known: the known keys are %s", quoted, names);
   }
   return rft_fail(error, RFT_INVALID_ARGUMENT, "config key %s is not known", quoted);
 }
