@@ -8,12 +8,13 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 enum { SHAPE_TEXT_SIZE = 96 };
 
-typedef enum kind { LOG_PROB, MASK, OFFSETS } kind;
+typedef enum tensor_kind { LOG_PROB, MASK, OFFSETS } tensor_kind;
 
-static const char *kind_text(kind kind)
+static const char *kind_text(tensor_kind kind)
 {
   switch (kind) {
   case LOG_PROB:
@@ -26,7 +27,7 @@ static const char *kind_text(kind kind)
   return "int32 or int64";
 }
 
-static bool kind_allows(kind kind, m2po_element element)
+static bool kind_allows(tensor_kind kind, m2po_element element)
 {
   switch (kind) {
   case LOG_PROB:
@@ -66,7 +67,8 @@ static bool same_shape(const rft_tensor *left, const rft_tensor *right)
 }
 
 // What holds for every tensor: it is there, 1-D or 2-D, of a known dtype, and in this memory.
-static int32_t check_tensor(const rft_tensor *tensor, kind kind, const char *name, rft_error *error)
+static int32_t check_tensor(const rft_tensor *tensor, tensor_kind kind, const char *name,
+                            rft_error *error)
 {
   if (tensor == NULL) {
     return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected a tensor, found NULL", name);
@@ -89,7 +91,8 @@ static int32_t check_tensor(const rft_tensor *tensor, kind kind, const char *nam
                     kind_text(kind), tensor->dtype.code, tensor->dtype.bits, tensor->dtype.lanes);
   }
   const int32_t device = tensor->device.type;
-  if (device != RFT_DEVICE_CPU && device != RFT_DEVICE_CUDA_HOST && device != RFT_DEVICE_ROCM_HOST) {
+  if (device != RFT_DEVICE_CPU && device != RFT_DEVICE_CUDA_HOST &&
+      device != RFT_DEVICE_ROCM_HOST) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "%s: expected memory of the CPU, found device type %" PRId32, name, device);
   }
@@ -115,8 +118,9 @@ static m2po_view make_view(const rft_tensor *tensor, bool as_column)
   const int64_t size = m2po_element_size(element);
   m2po_view view = {NULL, element, 0, 0};
   // An empty tensor may have no memory, which is not the same as an absent one.
-  static unsigned char nothing;
-  view.data = tensor->data == NULL ? &nothing : (unsigned char *)tensor->data + tensor->byte_offset;
+  static const unsigned char nothing;
+  view.data = tensor->data == NULL ? (unsigned char *)(uintptr_t)&nothing
+                                   : (unsigned char *)tensor->data + tensor->byte_offset;
   if (as_column) {
     view.row_stride = stride_of(tensor, 0) * size;
   } else if (tensor->ndim == 1) {
@@ -128,7 +132,7 @@ static m2po_view make_view(const rft_tensor *tensor, bool as_column)
   return view;
 }
 
-static int32_t view_like(const rft_tensor *tensor, const rft_tensor *logprob, kind kind,
+static int32_t view_like(const rft_tensor *tensor, const rft_tensor *logprob, tensor_kind kind,
                          const char *name, m2po_view *view, rft_error *error)
 {
   const int32_t code = check_tensor(tensor, kind, name, error);
@@ -138,9 +142,8 @@ static int32_t view_like(const rft_tensor *tensor, const rft_tensor *logprob, ki
   if (!same_shape(tensor, logprob)) {
     char found[SHAPE_TEXT_SIZE];
     char expected[SHAPE_TEXT_SIZE];
-    return rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "%s: expected the shape of logprob, %s, found %s", name,
-                    shape_text(expected, logprob), shape_text(found, tensor));
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected the shape of logprob, %s, found %s",
+                    name, shape_text(expected, logprob), shape_text(found, tensor));
   }
   *view = make_view(tensor, false);
   return RFT_OK;
@@ -198,8 +201,8 @@ static int32_t open_advantages(const rft_batch *source, m2po_batch *batch, rft_e
     batch->advantages = make_view(tensor, false);
     return RFT_OK;
   }
-  const bool by_sequence = tensor->shape[0] == batch->sequences &&
-                           (tensor->ndim == 1 || tensor->shape[1] == 1);
+  const bool by_sequence =
+      tensor->shape[0] == batch->sequences && (tensor->ndim == 1 || tensor->shape[1] == 1);
   if (!by_sequence) {
     char found[SHAPE_TEXT_SIZE];
     char expected[SHAPE_TEXT_SIZE];
@@ -226,8 +229,8 @@ static int32_t open_tensors(const rft_batch *source, m2po_batch *batch, rft_erro
   batch->columns = logprob->shape[logprob->ndim - 1];
   batch->count = batch->rows * batch->columns;
   batch->sequences = batch->rows;
-  code = view_like(source->old_logprob, logprob, LOG_PROB, "old_logprob", &batch->old_logprob,
-                   error);
+  code =
+      view_like(source->old_logprob, logprob, LOG_PROB, "old_logprob", &batch->old_logprob, error);
   if (code == RFT_OK && source->proximal_logprob != NULL) {
     code = view_like(source->proximal_logprob, logprob, LOG_PROB, "proximal_logprob",
                      &batch->proximal_logprob, error);
@@ -365,8 +368,8 @@ void m2po_batch_load_advantages(const m2po_batch *batch, int64_t start, int64_t 
   int64_t position = start;
   while (position < start + count) {
     const int64_t end = m2po_batch_sequence_start(batch, sequence + 1);
-    const double advantage = m2po_element_load(
-        batch->advantages.element, m2po_view_at(&batch->advantages, 1, sequence));
+    const double advantage =
+        m2po_element_load(batch->advantages.element, m2po_view_at(&batch->advantages, 1, sequence));
     for (; position < end && position < start + count; ++position) {
       values[position - start] = advantage;
     }

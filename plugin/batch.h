@@ -47,8 +47,8 @@ int32_t m2po_view_check_output(const m2po_view *view, int64_t rows, int64_t colu
                                const char *name, rft_error *error);
 
 /// RFT_INVALID_ARGUMENT where the memory between an output's first and last byte meets an input's.
-int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *output,
-                                 const char *name, rft_error *error);
+int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *output, const char *name,
+                                 rft_error *error);
 
 /// Reads positions [start, start + count) of a view that has `columns` columns.
 void m2po_view_load(const m2po_view *view, int64_t columns, int64_t start, int64_t count,

@@ -25,9 +25,9 @@ m2po_element m2po_element_of(rft_dtype dtype)
     uint8_t code, bits;
     m2po_element element;
   } known[] = {
-      {RFT_DTYPE_BOOL, 8, M2PO_BOOL},       {RFT_DTYPE_INT, 8, M2PO_INT8},
-      {RFT_DTYPE_UINT, 8, M2PO_UINT8},      {RFT_DTYPE_INT, 32, M2PO_INT32},
-      {RFT_DTYPE_INT, 64, M2PO_INT64},      {RFT_DTYPE_FLOAT, 16, M2PO_FLOAT16},
+      {RFT_DTYPE_BOOL, 8, M2PO_BOOL},        {RFT_DTYPE_INT, 8, M2PO_INT8},
+      {RFT_DTYPE_UINT, 8, M2PO_UINT8},       {RFT_DTYPE_INT, 32, M2PO_INT32},
+      {RFT_DTYPE_INT, 64, M2PO_INT64},       {RFT_DTYPE_FLOAT, 16, M2PO_FLOAT16},
       {RFT_DTYPE_BFLOAT, 16, M2PO_BFLOAT16}, {RFT_DTYPE_FLOAT, 32, M2PO_FLOAT32},
       {RFT_DTYPE_FLOAT, 64, M2PO_FLOAT64},
   };
@@ -121,8 +121,8 @@ double m2po_element_load(m2po_element element, const unsigned char *address)
   return NAN;
 }
 
-// Rounds to the format's spacing at this size by adding and taking away a power of two so large that
-// the sum has just the digits that are kept.
+// Rounds to the format's spacing at this size by adding and taking away a power of two so large
+// that the sum has just the digits that are kept.
 static double round_to(const float_format *format, double value)
 {
   const double size = fabs(value);

@@ -1,0 +1,200 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "algorithm1.h"
+
+#include "reduce.h"
+#include "support/error.h"
+
+#include <string.h>
+
+// A non-negative float sorts as its bits do. A walk fixes those bits of the cut from the top: first
+// the exponent, so that the mantissas of one bin are integers of one unit, then 8 bits at a time.
+enum { FLOAT32_FRACTION = 23, FLOAT64_FRACTION = 52, WALK_BITS = 8, LOW_BITS = 32 };
+
+typedef struct bit_walk {
+  bool wide;
+  int fraction; ///< bits of the stored mantissa
+  int shift;    ///< bits not yet fixed
+  uint64_t top; ///< the fixed bits of the cut
+} bit_walk;
+
+static uint64_t bits_of(const m2po_squares *part, int64_t i, bool wide)
+{
+  uint64_t bits = 0;
+  if (part->wide || wide) {
+    const double value =
+        part->wide ? ((const double *)part->values)[i] : (double)((const float *)part->values)[i];
+    memcpy(&bits, &value, sizeof value);
+  } else {
+    uint32_t narrow;
+    memcpy(&narrow, (const float *)part->values + i, sizeof narrow);
+    bits = narrow;
+  }
+  return bits;
+}
+
+static double value_of(const bit_walk *walk)
+{
+  if (walk->wide) {
+    double value;
+    memcpy(&value, &walk->top, sizeof value);
+    return value;
+  }
+  const uint32_t bits = (uint32_t)walk->top;
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static uint64_t mantissa_of(const bit_walk *walk, uint64_t bits)
+{
+  const uint64_t lead = UINT64_C(1) << walk->fraction;
+  const uint64_t fraction = bits & (lead - 1);
+  return bits >= lead ? fraction | lead : fraction; // below `lead`: a subnormal
+}
+
+// The unit of the mantissas whose bits start with `top`, `shift` bits being open.
+static int unit_exponent(const bit_walk *walk, uint64_t top, int shift)
+{
+  const int exponent = (int)(top >> (walk->fraction - shift));
+  const int bias = walk->wide ? 1075 : 150;
+  return (exponent == 0 ? 1 : exponent) - bias;
+}
+
+// Counts the tokens that share the fixed bits by their next `width` bits.
+static void fill_bins(const bit_walk *walk, int width, const m2po_squares *parts,
+                      int64_t part_count, m2po_bin bins[M2PO_BINS])
+{
+  memset(bins, 0, ((size_t)1 << width) * sizeof bins[0]);
+  const int open = walk->shift - width;
+  for (int64_t p = 0; p < part_count; ++p) {
+    for (int64_t i = 0; i < parts[p].count; ++i) {
+      const uint64_t bits = bits_of(&parts[p], i, walk->wide);
+      if (bits >> walk->shift != walk->top) {
+        continue;
+      }
+      m2po_bin *const bin = &bins[(bits >> open) & ((UINT64_C(1) << width) - 1)];
+      const uint64_t mantissa = mantissa_of(walk, bits);
+      bin->count += 1;
+      bin->high += mantissa >> LOW_BITS;
+      bin->low += mantissa & UINT32_MAX;
+    }
+  }
+}
+
+static m2po_kept with_bin(const m2po_kept *kept, const m2po_bin *bin, int exponent)
+{
+  m2po_kept all = *kept;
+  m2po_exact_add(&all.sum, ((m2po_u128)bin->high << LOW_BITS) + bin->low, exponent);
+  all.count += (int64_t)bin->count;
+  return all;
+}
+
+bool m2po_affordable(const m2po_rule *rule, const m2po_exact *sum, int64_t count)
+{
+  if (count <= rule->min_kept || count == 0) {
+    return true;
+  }
+  const int sign = m2po_exact_compare(sum, rule->threshold, count);
+  return rule->strict ? sign < 0 : sign <= 0;
+}
+
+// Keeps whole bins, smallest first, while that is affordable, and fixes the bits of the first that
+// isn't: the cut is in it. Its tokens are counted in *equals.
+static bool walk_down(bit_walk *walk, int width, const m2po_rule *rule,
+                      const m2po_bin bins[M2PO_BINS], m2po_kept *kept, int64_t *equals)
+{
+  const int open = walk->shift - width;
+  for (uint64_t i = 0; i < UINT64_C(1) << width; ++i) {
+    if (bins[i].count == 0) {
+      continue;
+    }
+    const uint64_t top = (walk->top << width) | i;
+    const m2po_kept more = with_bin(kept, &bins[i], unit_exponent(walk, top, open));
+    if (!m2po_affordable(rule, &more.sum, more.count)) {
+      walk->top = top;
+      walk->shift = open;
+      *equals = (int64_t)bins[i].count;
+      return true;
+    }
+    *kept = more;
+  }
+  return false;
+}
+
+static m2po_kept with_equals(const m2po_kept *kept, double value, int64_t equals)
+{
+  m2po_kept all = *kept;
+  const m2po_parts parts = m2po_exact_parts(value);
+  m2po_exact_add(&all.sum, (m2po_u128)parts.mantissa * (uint64_t)equals, parts.exponent);
+  all.count += equals;
+  return all;
+}
+
+// Of `equals` tokens with the same m, not all of which are affordable: how many are.
+static int64_t affordable_equals(const m2po_rule *rule, const m2po_kept *kept, double value,
+                                 int64_t equals)
+{
+  int64_t low = 0;
+  int64_t high = equals;
+  while (high - low > 1) {
+    const int64_t middle = low + ((high - low) / 2);
+    const m2po_kept more = with_equals(kept, value, middle);
+    if (m2po_affordable(rule, &more.sum, more.count)) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+static int64_t count_equals(const bit_walk *walk, const m2po_squares *parts, int64_t part_count)
+{
+  int64_t count = 0;
+  for (int64_t p = 0; p < part_count; ++p) {
+    for (int64_t i = 0; i < parts[p].count; ++i) {
+      count += bits_of(&parts[p], i, walk->wide) == walk->top ? 1 : 0;
+    }
+  }
+  return count;
+}
+
+int32_t m2po_find_cut(const m2po_rule *rule, const m2po_squares *parts, int64_t part_count,
+                      bool wide, const rft_collectives *collectives, m2po_bin bins[M2PO_BINS],
+                      m2po_kept *kept, m2po_cut *cut, rft_error *error)
+{
+  const int fraction = wide ? FLOAT64_FRACTION : FLOAT32_FRACTION;
+  const int exponent = wide ? 11 : 8;
+  bit_walk walk = {wide, fraction, fraction + exponent, 0};
+  int64_t equals = 0;
+  while (walk.shift > 0) {
+    const int width = walk.shift > fraction    ? exponent
+                      : walk.shift < WALK_BITS ? walk.shift
+                                               : WALK_BITS;
+    fill_bins(&walk, width, parts, part_count, bins);
+    const int64_t words = ((int64_t)1 << width) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));
+    const int32_t code = m2po_reduce(collectives, &bins[0].count, words, error);
+    if (code != RFT_OK) {
+      return code;
+    }
+    if (!walk_down(&walk, width, rule, bins, kept, &equals)) {
+      return rft_fail(error, RFT_INTERNAL, "m2po: a selection with a cut to find has none");
+    }
+  }
+  cut->value = value_of(&walk);
+  const int64_t kept_equals = affordable_equals(rule, kept, cut->value, equals);
+  *kept = with_equals(kept, cut->value, kept_equals);
+  const int64_t own = count_equals(&walk, parts, part_count);
+  if (kept_equals == 0) {
+    cut->dropped_equals = own;
+    return RFT_OK;
+  }
+  // The earliest go: those of lower ranks before this rank's.
+  int64_t before = 0;
+  const int32_t code = m2po_sum_before(collectives, own, &bins[0].count, &before, error);
+  const int64_t left = equals - kept_equals - before;
+  cut->dropped_equals = left < 0 ? 0 : left < own ? left : own;
+  return code;
+}

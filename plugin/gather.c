@@ -1,0 +1,336 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "gather.h"
+
+#include "fault.h"
+#include "support/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { WORD_BITS = 64, FLOAT32_EXPONENTS = 256, MOST_RANGES = 64, LEAST_RANGE = 16 * M2PO_BLOCK };
+
+// Sums of m of one range of positions. A float32 adds its mantissa to the bin of its exponent,
+// which holds 2^40 of them; a float64 goes straight into the exact sum.
+typedef struct tally_bins {
+  uint64_t mantissas[FLOAT32_EXPONENTS];
+  m2po_exact sum;
+} tally_bins;
+
+// The part of a micro-batch that one body of parallel_for reads: whole words of positions.
+typedef struct token_range {
+  int64_t start;
+  int64_t end;
+  int64_t constrained;
+  int64_t candidates;
+  int64_t first_candidate; ///< of the micro-batch: where this range's go
+  tally_bins over;         ///< m of candidates
+  tally_bins rest;         ///< m of the other constrained tokens
+  m2po_fault fault;
+} token_range;
+
+typedef struct gathering {
+  const m2po_config *config;
+  const m2po_rule *rule;
+  m2po_batch batch;
+  const m2po_view *policy; ///< the one that m compares with the behavior policy
+  const char *policy_name;
+  bool wide;
+  m2po_gathered *gathered;
+  void *squares; ///< double or float, by `wide`
+  token_range *ranges;
+} gathering;
+
+static void tally_add(tally_bins *tally, double square, bool wide)
+{
+  const m2po_parts parts = m2po_exact_parts(square);
+  if (wide) {
+    m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
+    return;
+  }
+  const float narrow = (float)square;
+  uint32_t bits;
+  memcpy(&bits, &narrow, sizeof bits);
+  const uint32_t exponent = bits >> 23;
+  const uint32_t fraction = bits & 0x7FFFFF;
+  tally->mantissas[exponent] += exponent == 0 ? fraction : fraction | 0x800000;
+}
+
+static void tally_fold(const tally_bins *tally, m2po_exact *sum)
+{
+  m2po_exact_add_exact(sum, &tally->sum);
+  for (int exponent = 0; exponent < FLOAT32_EXPONENTS; ++exponent) {
+    if (tally->mantissas[exponent] != 0) {
+      m2po_exact_add(sum, tally->mantissas[exponent], (exponent == 0 ? 1 : exponent) - 150);
+    }
+  }
+}
+
+// m2po.md, Arithmetic: one subtraction, one multiplication, each rounded once.
+static double log_ratio(double policy, double behavior, bool wide)
+{
+  return wide ? policy - behavior : (double)((float)policy - (float)behavior);
+}
+
+static double square(double d, bool wide)
+{
+  return wide ? d * d : (double)((float)d * (float)d);
+}
+
+static bool in_trust_region(double advantage, double d)
+{
+  return (advantage > 0 && d > 0) || (advantage < 0 && d < 0);
+}
+
+// Records the first fault of a range; later ones are not looked for.
+static bool faulty(const gathering *job, token_range *range, m2po_fault_kind kind,
+                   const char *tensor, int64_t index, double value)
+{
+  range->fault = (m2po_fault){kind, tensor, index, job->batch.columns, value};
+  return false;
+}
+
+typedef struct token_block {
+  double policy[M2PO_BLOCK];
+  double behavior[M2PO_BLOCK];
+  double advantages[M2PO_BLOCK];
+  double mask[M2PO_BLOCK];
+} token_block;
+
+static void load_block(const gathering *job, int64_t start, int64_t count, token_block *block)
+{
+  const m2po_batch *const batch = &job->batch;
+  m2po_view_load(&batch->mask, batch->columns, start, count, block->mask);
+  m2po_view_load(job->policy, batch->columns, start, count, block->policy);
+  m2po_view_load(&batch->old_logprob, batch->columns, start, count, block->behavior);
+  m2po_batch_load_advantages(batch, start, count, block->advantages);
+}
+
+// Takes one valid token into the range's sums.
+static bool take_token(const gathering *job, token_range *range, const token_block *block,
+                       int64_t i, int64_t position)
+{
+  const double policy = block->policy[i];
+  const double behavior = block->behavior[i];
+  const double advantage = block->advantages[i];
+  if (!isfinite(policy)) {
+    return faulty(job, range, M2PO_NOT_FINITE, job->policy_name, position, policy);
+  }
+  if (!isfinite(behavior)) {
+    return faulty(job, range, M2PO_NOT_FINITE, "old_logprob", position, behavior);
+  }
+  if (!isfinite(advantage)) {
+    return faulty(job, range, M2PO_NOT_FINITE, "advantages", position, advantage);
+  }
+  const double d = log_ratio(policy, behavior, job->wide);
+  if (job->config->selection == M2PO_TRUST_REGION && !in_trust_region(advantage, d)) {
+    return true;
+  }
+  const double m = square(d, job->wide);
+  if (isinf(m)) {
+    return faulty(job, range, M2PO_SQUARE_OVERFLOW, job->policy_name, position, d);
+  }
+  ++range->constrained;
+  if (m2po_is_candidate(job->rule, m)) {
+    ++range->candidates;
+    job->gathered->candidate[position / WORD_BITS] |= UINT64_C(1) << (position % WORD_BITS);
+    tally_add(&range->over, m, job->wide);
+  } else {
+    tally_add(&range->rest, m, job->wide);
+  }
+  return true;
+}
+
+static bool take_block(const gathering *job, token_range *range, const token_block *block,
+                       int64_t start, int64_t count)
+{
+  const bool float_mask = m2po_element_is_float(job->batch.mask.element);
+  for (int64_t i = 0; i < count; ++i) {
+    const double valid = block->mask[i];
+    const int64_t position = start + i;
+    if (float_mask && valid != 0 && valid != 1) {
+      return faulty(job, range, M2PO_NOT_A_MASK, "mask", position, valid);
+    }
+    if (valid == 0) {
+      continue;
+    }
+    job->gathered->valid[position / WORD_BITS] |= UINT64_C(1) << (position % WORD_BITS);
+    if (!take_token(job, range, block, i, position)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// First reading: bits, counts and sums.
+static void read_range(void *context, int64_t index)
+{
+  const gathering *const job = context;
+  token_range *const range = &job->ranges[index];
+  token_block block;
+  for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
+    const int64_t left = range->end - start;
+    const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
+    load_block(job, start, count, &block);
+    if (!take_block(job, range, &block, start, count)) {
+      return;
+    }
+  }
+}
+
+static double square_at(const gathering *job, int64_t position)
+{
+  const m2po_view *const behavior = &job->batch.old_logprob;
+  const int64_t columns = job->batch.columns;
+  const double d = log_ratio(
+      m2po_element_load(job->policy->element, m2po_view_at(job->policy, columns, position)),
+      m2po_element_load(behavior->element, m2po_view_at(behavior, columns, position)), job->wide);
+  return square(d, job->wide);
+}
+
+// Second reading: m of the candidates, now that their number is known.
+static void read_candidates(void *context, int64_t index)
+{
+  const gathering *const job = context;
+  const token_range *const range = &job->ranges[index];
+  int64_t next = range->first_candidate;
+  for (int64_t start = range->start; start < range->end; start += WORD_BITS) {
+    uint64_t word = job->gathered->candidate[start / WORD_BITS];
+    for (; word != 0; word &= word - 1) {
+      const double m = square_at(job, start + __builtin_ctzll(word));
+      if (job->wide) {
+        ((double *)job->squares)[next++] = m;
+      } else {
+        ((float *)job->squares)[next++] = (float)m;
+      }
+    }
+  }
+}
+
+static int64_t count_sequences(const m2po_batch *batch, const uint64_t *valid)
+{
+  int64_t sequences = 0;
+  for (int64_t i = 0; i < batch->sequences; ++i) {
+    const int64_t end = m2po_batch_sequence_start(batch, i + 1);
+    int64_t position = m2po_batch_sequence_start(batch, i);
+    while (position < end && !m2po_bit(valid, position)) {
+      ++position;
+    }
+    sequences += position < end ? 1 : 0;
+  }
+  return sequences;
+}
+
+static int64_t divide_ranges(gathering *job, int64_t count, int64_t ranges)
+{
+  const int64_t words = (count + WORD_BITS - 1) / WORD_BITS;
+  const int64_t length = (words + ranges - 1) / ranges * WORD_BITS;
+  int64_t used = 0;
+  for (int64_t start = 0; start < count; start += length) {
+    job->ranges[used].start = start;
+    job->ranges[used].end = start + length < count ? start + length : count;
+    ++used;
+  }
+  return used;
+}
+
+// What both readings found, once all memory that is kept is there.
+static void add_totals(const gathering *job, int64_t ranges, m2po_totals *totals)
+{
+  const int64_t words = (job->gathered->count + WORD_BITS - 1) / WORD_BITS;
+  for (int64_t i = 0; i < words; ++i) {
+    totals->valid += __builtin_popcountll(job->gathered->valid[i]);
+  }
+  totals->sequences += count_sequences(&job->batch, job->gathered->valid);
+  for (int64_t i = 0; i < ranges; ++i) {
+    totals->constrained += job->ranges[i].constrained;
+    totals->candidates += job->ranges[i].candidates;
+    tally_fold(&job->ranges[i].over, &totals->sum);
+    tally_fold(&job->ranges[i].rest, &totals->sum);
+    tally_fold(&job->ranges[i].rest, &totals->rest);
+  }
+}
+
+static int32_t out_of_memory(rft_error *error)
+{
+  return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in selection_add");
+}
+
+static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares *squares,
+                      m2po_totals *totals, rft_error *error)
+{
+  const int64_t count = job->batch.count;
+  const int64_t threads = instance->parallel == NULL ? 1 : MOST_RANGES;
+  const int64_t most = 1 + (count / LEAST_RANGE);
+  const int64_t wanted = most < threads ? most : threads;
+  job->ranges = calloc((size_t)wanted, sizeof job->ranges[0]);
+  if (job->ranges == NULL) {
+    return out_of_memory(error);
+  }
+  const int64_t ranges = divide_ranges(job, count, wanted);
+  m2po_parallel_for(instance, ranges, read_range, job);
+  int64_t candidates = 0;
+  for (int64_t i = 0; i < ranges; ++i) {
+    if (job->ranges[i].fault.kind != M2PO_NO_FAULT) {
+      return m2po_fault_report(&job->ranges[i].fault, error);
+    }
+    job->ranges[i].first_candidate = candidates;
+    candidates += job->ranges[i].candidates;
+  }
+  if (candidates > 0) {
+    job->squares = malloc((size_t)candidates * (job->wide ? sizeof(double) : sizeof(float)));
+    if (job->squares == NULL) {
+      return out_of_memory(error);
+    }
+    m2po_parallel_for(instance, ranges, read_candidates, job);
+  }
+  add_totals(job, ranges, totals);
+  *squares = (m2po_squares){job->wide, candidates, job->squares};
+  return RFT_OK;
+}
+
+static int32_t choose_policy(gathering *job, rft_error *error)
+{
+  const bool proximal = job->config->m2_reference == M2PO_PROXIMAL;
+  if (proximal && job->batch.proximal_logprob.data == NULL) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "proximal_logprob: expected a tensor, because m2_reference is \"proximal\", "
+                    "found NULL");
+  }
+  job->policy = proximal ? &job->batch.proximal_logprob : &job->batch.logprob;
+  job->policy_name = proximal ? "proximal_logprob" : "logprob";
+  job->wide = m2po_is_wide(job->policy, &job->batch.old_logprob);
+  return RFT_OK;
+}
+
+int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const rft_batch *source,
+                    m2po_gathered *gathered, m2po_squares *squares, m2po_totals *totals,
+                    rft_error *error)
+{
+  gathering job = {.config = &instance->config, .rule = rule};
+  int32_t code = m2po_batch_open(source, &job.batch, error);
+  if (code == RFT_OK) {
+    code = choose_policy(&job, error);
+  }
+  if (code != RFT_OK) {
+    return code;
+  }
+  const size_t words = (size_t)(job.batch.count / WORD_BITS) + 1;
+  m2po_gathered found = {job.batch.rows,  job.batch.columns, source->logprob->ndim,
+                         job.batch.count, calloc(words, 8),  calloc(words, 8)};
+  job.gathered = &found;
+  code = found.valid == NULL || found.candidate == NULL
+             ? out_of_memory(error)
+             : gather(instance, &job, squares, totals, error);
+  free(job.ranges);
+  if (code != RFT_OK) {
+    free(job.squares);
+    free(found.valid);
+    free(found.candidate);
+    return code;
+  }
+  *gathered = found;
+  return RFT_OK;
+}

@@ -1,0 +1,29 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// An instance of the m2po policy loss: its config and the host services that it uses.
+
+#ifndef M2PO_INSTANCE_H
+#define M2PO_INSTANCE_H
+
+#include "config.h"
+
+struct rft_instance {
+  m2po_config config;
+  const rft_parallel *parallel; ///< or NULL
+};
+
+/// body(context, i) for each i in [0, count), on the host's threads where it lends some.
+static inline void m2po_parallel_for(const rft_instance *instance, int64_t count,
+                                     void (*body)(void *context, int64_t i), void *context)
+{
+  if (instance->parallel != NULL && count > 1) {
+    instance->parallel->parallel_for(instance->parallel, count, body, context);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    body(context, i);
+  }
+}
+
+#endif // M2PO_INSTANCE_H

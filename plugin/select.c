@@ -1,0 +1,358 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "select.h"
+
+#include "gather.h"
+#include "metrics.h"
+#include "reduce.h"
+#include "support/error.h"
+#include "support/structs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef enum selection_state { ADDING, FAILED, FINISHED } selection_state;
+
+struct rft_selection {
+  const rft_instance *instance;
+  m2po_rule rule;
+  selection_state state;
+  rft_error failure; ///< of the add that failed
+  int64_t count;     ///< of micro-batches
+  int64_t capacity;
+  m2po_gathered *gathered; ///< [count]
+  m2po_squares *squares;   ///< [count]
+  m2po_totals totals;      ///< of this rank
+  bool cuts;               ///< something is dropped
+  m2po_cut cut;
+  m2po_bin bins[M2PO_BINS]; ///< scratch; part of the struct so that finish can't run out of memory
+};
+
+int32_t m2po_selection_begin(const rft_instance *instance, rft_selection **selection,
+                             rft_error *error)
+{
+  rft_selection *const made = calloc(1, sizeof *made);
+  if (made == NULL) {
+    return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in selection_begin");
+  }
+  const m2po_config *const config = &instance->config;
+  made->instance = instance;
+  made->rule =
+      (m2po_rule){config->m2_threshold, config->boundary == M2PO_BELOW, config->min_kept_tokens};
+  made->failure.struct_size = sizeof made->failure;
+  *selection = made;
+  return RFT_OK;
+}
+
+static void free_gathered(const m2po_gathered *gathered, const m2po_squares *squares)
+{
+  free(gathered->valid);
+  free(gathered->candidate);
+  free((void *)(uintptr_t)squares->values);
+}
+
+void m2po_selection_end(rft_selection *selection)
+{
+  if (selection == NULL) {
+    return;
+  }
+  for (int64_t i = 0; i < selection->count; ++i) {
+    free_gathered(&selection->gathered[i], &selection->squares[i]);
+  }
+  free(selection->gathered);
+  free(selection->squares);
+  free(selection);
+}
+
+// Room for one more micro-batch.
+static bool reserve(rft_selection *selection)
+{
+  if (selection->count < selection->capacity) {
+    return true;
+  }
+  const size_t capacity = (size_t)(selection->capacity == 0 ? 8 : selection->capacity * 2);
+  m2po_gathered *const gathered =
+      realloc(selection->gathered, capacity * sizeof selection->gathered[0]);
+  selection->gathered = gathered != NULL ? gathered : selection->gathered;
+  m2po_squares *const squares =
+      realloc(selection->squares, capacity * sizeof selection->squares[0]);
+  selection->squares = squares != NULL ? squares : selection->squares;
+  if (gathered == NULL || squares == NULL) {
+    return false;
+  }
+  selection->capacity = (int64_t)capacity;
+  return true;
+}
+
+static int32_t check_state(const rft_selection *selection, selection_state expected,
+                           const char *function, rft_error *error)
+{
+  if (selection->state == expected) {
+    return RFT_OK;
+  }
+  if (selection->state == FAILED) {
+    return rft_fail(error, RFT_FAILED_PRECONDITION, "%s: an earlier selection_add failed: %.400s",
+                    function, selection->failure.message);
+  }
+  return rft_fail(error, RFT_FAILED_PRECONDITION, "%s: expected a call %s selection_finish",
+                  function, expected == ADDING ? "before" : "after");
+}
+
+int32_t m2po_selection_add(rft_selection *selection, const rft_batch *batch, rft_error *error)
+{
+  int32_t code = check_state(selection, ADDING, "selection_add", error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  rft_error *const failure = &selection->failure;
+  const int64_t next = selection->count;
+  code = !reserve(selection)
+             ? rft_fail(failure, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in selection_add")
+             : m2po_gather(selection->instance, &selection->rule, batch, selection->gathered + next,
+                           selection->squares + next, &selection->totals, failure);
+  if (code != RFT_OK) {
+    // The other ranks wait for this one: finish still takes part, and tells them (P17).
+    selection->state = FAILED;
+    return rft_fail(error, code, "%s", failure->message);
+  }
+  ++selection->count;
+  return RFT_OK;
+}
+
+// What the first reduction carries: all sums of integers. Two digests are equal on all ranks just
+// when their variance is 0, and every rank sees the same variance.
+typedef struct rank_summary {
+  uint64_t failed;
+  uint64_t ranks;
+  uint64_t digest[2];        ///< 24 bits each
+  uint64_t digest_square[2]; ///< theirs
+  uint64_t wide;
+  uint64_t valid;
+  uint64_t sequences;
+  uint64_t constrained;
+  uint64_t candidates;
+  m2po_exact sum;
+  m2po_exact rest;
+} rank_summary;
+
+enum { DIGEST_BITS = 24 };
+
+static rank_summary summarize(const rft_selection *selection)
+{
+  const m2po_totals *const totals = &selection->totals;
+  rank_summary summary = {.failed = selection->state == FAILED ? 1 : 0,
+                          .ranks = 1,
+                          .valid = (uint64_t)totals->valid,
+                          .sequences = (uint64_t)totals->sequences,
+                          .constrained = (uint64_t)totals->constrained,
+                          .candidates = (uint64_t)totals->candidates,
+                          .sum = totals->sum,
+                          .rest = totals->rest};
+  for (int i = 0; i < 2; ++i) {
+    const uint64_t digest = selection->instance->config.digest >> (i * DIGEST_BITS);
+    summary.digest[i] = digest & ((UINT64_C(1) << DIGEST_BITS) - 1);
+    summary.digest_square[i] = summary.digest[i] * summary.digest[i];
+  }
+  for (int64_t i = 0; i < selection->count; ++i) {
+    summary.wide |= selection->squares[i].wide ? 1 : 0;
+  }
+  return summary;
+}
+
+static int32_t check_summary(const rft_selection *selection, const rank_summary *summary,
+                             rft_error *error)
+{
+  if (selection->state == FAILED) {
+    return rft_fail(error, selection->failure.code, "%s", selection->failure.message);
+  }
+  if (summary->failed != 0) {
+    return rft_fail(error, RFT_ABORTED,
+                    "selection_finish: selection_add failed on %" PRIu64 " of %" PRIu64
+                    " ranks; their errors say why",
+                    summary->failed, summary->ranks);
+  }
+  for (int i = 0; i < 2; ++i) {
+    const m2po_u128 mean_square = (m2po_u128)summary->digest[i] * summary->digest[i];
+    if ((m2po_u128)summary->digest_square[i] * summary->ranks != mean_square) {
+      return rft_fail(error, RFT_INVALID_ARGUMENT,
+                      "selection_finish: expected one config on all %" PRIu64
+                      " ranks, found different ones",
+                      summary->ranks);
+    }
+  }
+  return RFT_OK;
+}
+
+static int32_t find_cut(rft_selection *selection, const rank_summary *summary,
+                        const rft_collectives *collectives, m2po_kept *kept, rft_error *error)
+{
+  const int64_t constrained = (int64_t)summary->constrained;
+  const bool nothing = isinf(selection->rule.threshold) ||
+                       m2po_affordable(&selection->rule, &summary->sum, constrained);
+  selection->cuts = !nothing;
+  if (nothing) {
+    *kept = (m2po_kept){summary->sum, constrained};
+    return RFT_OK;
+  }
+  *kept = (m2po_kept){summary->rest, constrained - (int64_t)summary->candidates};
+  return m2po_find_cut(&selection->rule, selection->squares, selection->count, summary->wide != 0,
+                       collectives, selection->bins, kept, &selection->cut, error);
+}
+
+static void fill_report(const rank_summary *summary, const m2po_kept *kept,
+                        rft_selection_report *report)
+{
+  const int64_t constrained = (int64_t)summary->constrained;
+  const int64_t masked = constrained - kept->count;
+  report->valid_tokens = (int64_t)summary->valid;
+  report->kept_tokens = report->valid_tokens - masked;
+  report->sequences = (int64_t)summary->sequences;
+  double *const metrics = report->metrics;
+  if (metrics == NULL) {
+    return;
+  }
+  metrics[M2PO_VALID_TOKENS] = (double)report->valid_tokens;
+  metrics[M2PO_TRUST_REGION_TOKENS] = (double)constrained;
+  metrics[M2PO_MASKED_TOKENS] = (double)masked;
+  metrics[M2PO_M2_SUM_BEFORE] = m2po_exact_mean(&summary->sum, 1);
+  metrics[M2PO_M2_SUM_AFTER] = m2po_exact_mean(&kept->sum, 1);
+  metrics[M2PO_M2_BEFORE] = m2po_exact_mean(&summary->sum, constrained);
+  metrics[M2PO_M2_AFTER] = m2po_exact_mean(&kept->sum, kept->count);
+}
+
+static int32_t check_report(const rft_selection_report *report, rft_error *error)
+{
+  const int32_t code = rft_check_struct(report, RFT_STRUCT_SIZE(rft_selection_report, metric_count),
+                                        "rft_selection_report", error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  if (report->metrics != NULL && report->metric_count < M2PO_METRIC_COUNT) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "rft_selection_report: expected metric_count of at least %d, found %" PRId64,
+                    M2PO_METRIC_COUNT, report->metric_count);
+  }
+  return RFT_OK;
+}
+
+int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *collectives,
+                              rft_selection_report *report, rft_error *error)
+{
+  if (selection->state == FINISHED) {
+    return check_state(selection, ADDING, "selection_finish", error);
+  }
+  if (collectives != NULL) {
+    const int32_t code = rft_check_struct(
+        collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum), "rft_collectives", error);
+    if (code != RFT_OK) {
+      return code;
+    }
+  }
+  // A bad report must not keep this rank from the reductions that the others wait in.
+  const int32_t report_code = check_report(report, error);
+  if (report_code != RFT_OK && selection->state == ADDING) {
+    selection->state = FAILED;
+    rft_fail(&selection->failure, report_code, "rft_selection_report does not fit this version");
+  }
+  rank_summary summary = summarize(selection);
+  int32_t code = m2po_reduce(collectives, (uint64_t *)&summary,
+                             (int64_t)(sizeof summary / sizeof(uint64_t)), error);
+  if (code != RFT_OK || report_code != RFT_OK) {
+    return code != RFT_OK ? code : report_code;
+  }
+  m2po_exact_carry(&summary.sum);
+  m2po_exact_carry(&summary.rest);
+  code = check_summary(selection, &summary, error);
+  m2po_kept kept;
+  if (code == RFT_OK) {
+    code = find_cut(selection, &summary, collectives, &kept, error);
+  }
+  if (code != RFT_OK) {
+    return code;
+  }
+  fill_report(&summary, &kept, report);
+  selection->state = FINISHED;
+  return RFT_OK;
+}
+
+static double square_value(const m2po_squares *squares, int64_t i)
+{
+  return squares->wide ? ((const double *)squares->values)[i]
+                       : (double)((const float *)squares->values)[i];
+}
+
+// Tokens at the cut in the micro-batches before this one, which are dropped first.
+static int64_t equals_before(const rft_selection *selection, int64_t batch_index)
+{
+  int64_t equals = 0;
+  for (int64_t b = 0; b < batch_index && selection->cuts; ++b) {
+    for (int64_t i = 0; i < selection->squares[b].count; ++i) {
+      equals += square_value(&selection->squares[b], i) == selection->cut.value ? 1 : 0;
+    }
+  }
+  return equals;
+}
+
+// Is the next candidate kept? `equals` counts those at the cut so far.
+static bool keeps(const rft_selection *selection, double square, int64_t *equals)
+{
+  if (!selection->cuts || square < selection->cut.value) {
+    return true;
+  }
+  return square == selection->cut.value && ++*equals > selection->cut.dropped_equals;
+}
+
+static void write_mask(const rft_selection *selection, int64_t batch_index, const m2po_view *mask)
+{
+  const m2po_gathered *const gathered = &selection->gathered[batch_index];
+  const m2po_squares *const squares = &selection->squares[batch_index];
+  int64_t equals = equals_before(selection, batch_index);
+  int64_t candidate = 0;
+  for (int64_t i = 0; i < gathered->count; ++i) {
+    bool kept = m2po_bit(gathered->valid, i);
+    if (m2po_bit(gathered->candidate, i)) {
+      kept = keeps(selection, square_value(squares, candidate++), &equals);
+    }
+    *m2po_view_at(mask, gathered->columns, i) = kept ? 1 : 0;
+  }
+}
+
+// The mask has the shape of the batch's logprob, which is gone by now.
+static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, m2po_view *view,
+                         rft_error *error)
+{
+  int64_t shape[2] = {gathered->ndim == 1 ? gathered->columns : gathered->rows, gathered->columns};
+  const rft_tensor logprob = {.ndim = gathered->ndim, .shape = shape};
+  int32_t code = m2po_view_like(mask, &logprob, "mask", view, error);
+  if (code == RFT_OK && view->element != M2PO_BOOL && view->element != M2PO_UINT8) {
+    code = rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "mask: expected dtype bool or uint8, found type code %d with %d bits",
+                    mask->dtype.code, mask->dtype.bits);
+  }
+  if (code == RFT_OK) {
+    code = m2po_view_check_output(view, gathered->rows, gathered->columns, "mask", error);
+  }
+  return code;
+}
+
+int32_t m2po_selection_mask(const rft_selection *selection, int64_t batch_index,
+                            const rft_tensor *mask, rft_error *error)
+{
+  int32_t code = check_state(selection, FINISHED, "selection_mask", error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  if (batch_index < 0 || batch_index >= selection->count) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "selection_mask: expected batch_index in [0, %" PRId64 "), found %" PRId64,
+                    selection->count, batch_index);
+  }
+  m2po_view view;
+  code = open_mask(&selection->gathered[batch_index], mask, &view, error);
+  if (code == RFT_OK) {
+    write_mask(selection, batch_index, &view);
+  }
+  return code;
+}

@@ -1,0 +1,24 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The selection of one optimizer batch: micro-batches in, one mask a micro-batch out.
+//
+// The five functions are those of rft_policy_loss, where their contract stands. Between them a
+// selection remembers two bits a position (valid, candidate) and m of each candidate, and nothing
+// of the tensors.
+
+#ifndef M2PO_SELECT_H
+#define M2PO_SELECT_H
+
+#include "rft/plugin.h"
+
+int32_t m2po_selection_begin(const rft_instance *instance, rft_selection **selection,
+                             rft_error *error);
+int32_t m2po_selection_add(rft_selection *selection, const rft_batch *batch, rft_error *error);
+int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *collectives,
+                              rft_selection_report *report, rft_error *error);
+int32_t m2po_selection_mask(const rft_selection *selection, int64_t batch_index,
+                            const rft_tensor *mask, rft_error *error);
+void m2po_selection_end(rft_selection *selection);
+
+#endif // M2PO_SELECT_H
