@@ -71,7 +71,7 @@ $(BUILD)/obj/plugin/%.o: module = -fPIC -fvisibility=hidden
 $(BUILD)/obj/embedded.o: module = -fPIC -fvisibility=hidden -Iplugin
 $(BUILD)/obj/examples/trainer/%.o: module = $(call cflags_of,openblas jansson yaml-0.1)
 $(BUILD)/obj/tests/unit/%.o: module = $(call cflags_of,criterion openblas jansson yaml-0.1 gmp) \
-  -Iexamples/trainer \
+  -iquote examples/trainer \
   -DRFT_TEST_BUILD_DIR='"$(abspath $(BUILD))"' \
   -DRFT_TEST_PLUGIN_DIR='"$(abspath $(BUILD)/plugins)"' \
   -DRFT_TEST_FIXTURE_DIR='"$(abspath $(BUILD)/fixtures)"' \

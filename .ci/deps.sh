@@ -2,7 +2,8 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, test, asan, tsan, demo, lint, deps (all of them)
+# usage: deps.sh [--install] JOB...     JOB: build, test, asan, tsan, demo, lint, ci, deps
+# (deps: what build, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
 # archive. No network use where nothing is missing.
@@ -44,7 +45,7 @@ for job in "$@"; do
     ;;
   esac
   case $job in
-  test | asan | tsan | deps)
+  test | asan | tsan | ci | deps)
     need libcriterion-dev library criterion
     need libgmp-dev library gmp
     ;;
@@ -53,10 +54,17 @@ for job in "$@"; do
   demo | deps) need gnuplot-nox command -v gnuplot ;;
   esac
   case $job in
-  lint)
+  lint | ci)
     need clang-format command -v clang-format
     need clang-tidy command -v clang-tidy
     need cppcheck command -v cppcheck
+    ;;
+  esac
+  case $job in
+  ci)
+    need g++ command -v g++
+    need clang command -v clang
+    need valgrind command -v valgrind
     ;;
   esac
 done
