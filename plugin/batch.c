@@ -299,8 +299,8 @@ int32_t m2po_view_check_output(const m2po_view *view, int64_t rows, int64_t colu
   return RFT_OK;
 }
 
-int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *output, const char *name,
-                                 rft_error *error)
+int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
+                                 const m2po_view *output, const char *name, rft_error *error)
 {
   const bool by_sequence = batch->advantages_by_sequence;
   const struct {
@@ -314,6 +314,7 @@ int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *outpu
       {"advantages", &batch->advantages, by_sequence ? batch->sequences : batch->rows,
        by_sequence ? 1 : batch->columns},
       {"mask", &batch->mask, batch->rows, batch->columns},
+      {"mask of kept tokens", keep, batch->rows, batch->columns},
       {"cu_seqlens", &batch->cu_seqlens, 1, batch->sequences + 1},
   };
   if (batch->count == 0) {

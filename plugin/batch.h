@@ -46,9 +46,10 @@ int32_t m2po_view_like(const rft_tensor *tensor, const rft_tensor *logprob, cons
 int32_t m2po_view_check_output(const m2po_view *view, int64_t rows, int64_t columns,
                                const char *name, rft_error *error);
 
-/// RFT_INVALID_ARGUMENT where the memory between an output's first and last byte meets an input's.
-int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *output, const char *name,
-                                 rft_error *error);
+/// RFT_INVALID_ARGUMENT where the memory between an output's first and last byte meets that of an
+/// input or of the mask `keep`.
+int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
+                                 const m2po_view *output, const char *name, rft_error *error);
 
 /// Reads positions [start, start + count) of a view that has `columns` columns.
 void m2po_view_load(const m2po_view *view, int64_t columns, int64_t start, int64_t count,
@@ -67,7 +68,13 @@ int64_t m2po_batch_sequence_start(const m2po_batch *batch, int64_t sequence);
 /// The sequence that a position belongs to.
 int64_t m2po_batch_sequence_at(const m2po_batch *batch, int64_t position);
 
-/// Is d computed in float64, as it is where an input is? Else in float32 (m2po.md, Arithmetic).
+/// Is d computed in float64, as it is where an input is? Else in float32.
 bool m2po_is_wide(const m2po_view *policy, const m2po_view *behavior);
+
+/// d: one subtraction, rounded once. Float32 inputs are exact in the doubles that carry them.
+static inline double m2po_log_ratio(double policy, double behavior, bool wide)
+{
+  return wide ? policy - behavior : (double)((float)policy - (float)behavior);
+}
 
 #endif // M2PO_BATCH_H

@@ -19,8 +19,10 @@ static const char *expectation(m2po_fault_kind kind)
   case M2PO_RATIO_OVERFLOW:
     return "expected a ratio that fits its type, found overflow from the log-ratio (see "
            "log_ratio_clip)";
+  case M2PO_LOSS_OVERFLOW:
+    return "expected a loss that is finite, found overflow from the log-ratio";
   case M2PO_GRADIENT_OVERFLOW:
-    return "expected a gradient that fits its dtype, found overflow from";
+    return "expected a gradient that fits its dtype, found overflow from the log-ratio";
   case M2PO_NO_FAULT:
     break;
   }

@@ -14,6 +14,7 @@ typedef enum m2po_fault_kind {
   M2PO_NOT_A_MASK,       ///< a float mask holds something other than 0 and 1
   M2PO_SQUARE_OVERFLOW,  ///< the squared log-ratio is infinite
   M2PO_RATIO_OVERFLOW,   ///< the ratio overflows the type that the loss is computed in
+  M2PO_LOSS_OVERFLOW,    ///< the token's loss is infinite
   M2PO_GRADIENT_OVERFLOW ///< the gradient overflows its dtype
 } m2po_fault_kind;
 

@@ -68,12 +68,7 @@ static void tally_fold(const tally_bins *tally, m2po_exact *sum)
   }
 }
 
-// m2po.md, Arithmetic: one subtraction, one multiplication, each rounded once.
-static double log_ratio(double policy, double behavior, bool wide)
-{
-  return wide ? policy - behavior : (double)((float)policy - (float)behavior);
-}
-
+// One multiplication, rounded once.
 static double square(double d, bool wide)
 {
   return wide ? d * d : (double)((float)d * (float)d);
@@ -124,7 +119,7 @@ static bool take_token(const gathering *job, token_range *range, const token_blo
   if (!isfinite(advantage)) {
     return faulty(job, range, M2PO_NOT_FINITE, "advantages", position, advantage);
   }
-  const double d = log_ratio(policy, behavior, job->wide);
+  const double d = m2po_log_ratio(policy, behavior, job->wide);
   if (job->config->selection == M2PO_TRUST_REGION && !in_trust_region(advantage, d)) {
     return true;
   }
@@ -184,7 +179,7 @@ static double square_at(const gathering *job, int64_t position)
 {
   const m2po_view *const behavior = &job->batch.old_logprob;
   const int64_t columns = job->batch.columns;
-  const double d = log_ratio(
+  const double d = m2po_log_ratio(
       m2po_element_load(job->policy->element, m2po_view_at(job->policy, columns, position)),
       m2po_element_load(behavior->element, m2po_view_at(behavior, columns, position)), job->wide);
   return square(d, job->wide);
@@ -318,8 +313,12 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
     return code;
   }
   const size_t words = (size_t)(job.batch.count / WORD_BITS) + 1;
-  m2po_gathered found = {job.batch.rows,  job.batch.columns, source->logprob->ndim,
-                         job.batch.count, calloc(words, 8),  calloc(words, 8)};
+  m2po_gathered found = {.rows = job.batch.rows,
+                         .columns = job.batch.columns,
+                         .ndim = source->logprob->ndim,
+                         .count = job.batch.count,
+                         .valid = calloc(words, sizeof(uint64_t)),
+                         .candidate = calloc(words, sizeof(uint64_t))};
   job.gathered = &found;
   code = found.valid == NULL || found.candidate == NULL
              ? out_of_memory(error)

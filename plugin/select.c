@@ -13,7 +13,12 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef enum selection_state { ADDING, FAILED, FINISHED } selection_state;
+typedef enum selection_state {
+  ADDING,
+  FAILED,   // an add failed: finish still takes part in the reductions, to tell the other ranks
+  FINISHED, // with masks to give
+  SPENT     // finish failed
+} selection_state;
 
 struct rft_selection {
   const rft_instance *instance;
@@ -96,8 +101,9 @@ static int32_t check_state(const rft_selection *selection, selection_state expec
     return rft_fail(error, RFT_FAILED_PRECONDITION, "%s: an earlier selection_add failed: %.400s",
                     function, selection->failure.message);
   }
-  return rft_fail(error, RFT_FAILED_PRECONDITION, "%s: expected a call %s selection_finish",
-                  function, expected == ADDING ? "before" : "after");
+  return rft_fail(error, RFT_FAILED_PRECONDITION, "%s: expected a call %s selection_finish%s",
+                  function, expected == ADDING ? "before" : "after",
+                  selection->state == SPENT ? ", which failed" : "");
 }
 
 int32_t m2po_selection_add(rft_selection *selection, const rft_batch *batch, rft_error *error)
@@ -113,7 +119,6 @@ int32_t m2po_selection_add(rft_selection *selection, const rft_batch *batch, rft
              : m2po_gather(selection->instance, &selection->rule, batch, selection->gathered + next,
                            selection->squares + next, &selection->totals, failure);
   if (code != RFT_OK) {
-    // The other ranks wait for this one: finish still takes part, and tells them (P17).
     selection->state = FAILED;
     return rft_fail(error, code, "%s", failure->message);
   }
@@ -139,10 +144,10 @@ typedef struct rank_summary {
 
 enum { DIGEST_BITS = 24 };
 
-static rank_summary summarize(const rft_selection *selection)
+static rank_summary summarize(const rft_selection *selection, bool failed)
 {
   const m2po_totals *const totals = &selection->totals;
-  rank_summary summary = {.failed = selection->state == FAILED ? 1 : 0,
+  rank_summary summary = {.failed = failed ? 1 : 0,
                           .ranks = 1,
                           .valid = (uint64_t)totals->valid,
                           .sequences = (uint64_t)totals->sequences,
@@ -161,12 +166,18 @@ static rank_summary summarize(const rft_selection *selection)
   return summary;
 }
 
-static int32_t check_summary(const rft_selection *selection, const rank_summary *summary,
-                             rft_error *error)
+static int32_t reduce_summary(const rft_collectives *collectives, rank_summary *summary,
+                              rft_error *error)
 {
-  if (selection->state == FAILED) {
-    return rft_fail(error, selection->failure.code, "%s", selection->failure.message);
-  }
+  const int32_t code = m2po_reduce(collectives, (uint64_t *)summary,
+                                   (int64_t)(sizeof *summary / sizeof(uint64_t)), error);
+  m2po_exact_carry(&summary->sum);
+  m2po_exact_carry(&summary->rest);
+  return code;
+}
+
+static int32_t check_summary(const rank_summary *summary, rft_error *error)
+{
   if (summary->failed != 0) {
     return rft_fail(error, RFT_ABORTED,
                     "selection_finish: selection_add failed on %" PRIu64 " of %" PRIu64
@@ -222,6 +233,25 @@ static void fill_report(const rank_summary *summary, const m2po_kept *kept,
   metrics[M2PO_M2_AFTER] = m2po_exact_mean(&kept->sum, kept->count);
 }
 
+static double square_value(const m2po_squares *squares, int64_t i)
+{
+  return squares->wide ? ((const double *)squares->values)[i]
+                       : (double)((const float *)squares->values)[i];
+}
+
+// Of the tokens at the cut the earliest are dropped: tells each micro-batch how many come before
+// it.
+static void count_equals(rft_selection *selection)
+{
+  int64_t equals = 0;
+  for (int64_t b = 0; b < selection->count && selection->cuts; ++b) {
+    selection->gathered[b].equals_before = equals;
+    for (int64_t i = 0; i < selection->squares[b].count; ++i) {
+      equals += square_value(&selection->squares[b], i) == selection->cut.value ? 1 : 0;
+    }
+  }
+}
+
 static int32_t check_report(const rft_selection_report *report, rft_error *error)
 {
   const int32_t code = rft_check_struct(report, RFT_STRUCT_SIZE(rft_selection_report, metric_count),
@@ -237,62 +267,47 @@ static int32_t check_report(const rft_selection_report *report, rft_error *error
   return RFT_OK;
 }
 
+static int32_t check_collectives(const rft_collectives *collectives, rft_error *error)
+{
+  return collectives == NULL
+             ? RFT_OK
+             : rft_check_struct(collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum),
+                                "rft_collectives", error);
+}
+
 int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *collectives,
                               rft_selection_report *report, rft_error *error)
 {
-  if (selection->state == FINISHED) {
+  if (selection->state == FINISHED || selection->state == SPENT) {
     return check_state(selection, ADDING, "selection_finish", error);
   }
-  if (collectives != NULL) {
-    const int32_t code = rft_check_struct(
-        collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum), "rft_collectives", error);
-    if (code != RFT_OK) {
-      return code;
-    }
+  int32_t code = check_collectives(collectives, error);
+  if (code != RFT_OK) {
+    return code;
   }
-  // A bad report must not keep this rank from the reductions that the others wait in.
-  const int32_t report_code = check_report(report, error);
-  if (report_code != RFT_OK && selection->state == ADDING) {
-    selection->state = FAILED;
-    rft_fail(&selection->failure, report_code, "rft_selection_report does not fit this version");
-  }
-  rank_summary summary = summarize(selection);
-  int32_t code = m2po_reduce(collectives, (uint64_t *)&summary,
-                             (int64_t)(sizeof summary / sizeof(uint64_t)), error);
-  if (code != RFT_OK || report_code != RFT_OK) {
-    return code != RFT_OK ? code : report_code;
-  }
-  m2po_exact_carry(&summary.sum);
-  m2po_exact_carry(&summary.rest);
-  code = check_summary(selection, &summary, error);
+  // A rank that can't go on takes part all the same: the others wait for it in the reduction (P17).
+  const bool failed =
+      selection->state == FAILED || check_report(report, &selection->failure) != RFT_OK;
+  selection->state = SPENT; // until all has gone well
+  rank_summary summary = summarize(selection, failed);
   m2po_kept kept;
+  code = reduce_summary(collectives, &summary, error);
+  if (code == RFT_OK && failed) {
+    code = rft_fail(error, selection->failure.code, "%s", selection->failure.message);
+  }
+  if (code == RFT_OK) {
+    code = check_summary(&summary, error);
+  }
   if (code == RFT_OK) {
     code = find_cut(selection, &summary, collectives, &kept, error);
   }
   if (code != RFT_OK) {
     return code;
   }
+  count_equals(selection);
   fill_report(&summary, &kept, report);
   selection->state = FINISHED;
   return RFT_OK;
-}
-
-static double square_value(const m2po_squares *squares, int64_t i)
-{
-  return squares->wide ? ((const double *)squares->values)[i]
-                       : (double)((const float *)squares->values)[i];
-}
-
-// Tokens at the cut in the micro-batches before this one, which are dropped first.
-static int64_t equals_before(const rft_selection *selection, int64_t batch_index)
-{
-  int64_t equals = 0;
-  for (int64_t b = 0; b < batch_index && selection->cuts; ++b) {
-    for (int64_t i = 0; i < selection->squares[b].count; ++i) {
-      equals += square_value(&selection->squares[b], i) == selection->cut.value ? 1 : 0;
-    }
-  }
-  return equals;
 }
 
 // Is the next candidate kept? `equals` counts those at the cut so far.
@@ -308,7 +323,7 @@ static void write_mask(const rft_selection *selection, int64_t batch_index, cons
 {
   const m2po_gathered *const gathered = &selection->gathered[batch_index];
   const m2po_squares *const squares = &selection->squares[batch_index];
-  int64_t equals = equals_before(selection, batch_index);
+  int64_t equals = gathered->equals_before;
   int64_t candidate = 0;
   for (int64_t i = 0; i < gathered->count; ++i) {
     bool kept = m2po_bit(gathered->valid, i);

@@ -8,31 +8,41 @@
 #include <inttypes.h>
 #include <string.h>
 
-int32_t rft_check_struct(const void *object, uint32_t known_size, const char *name,
-                         rft_error *error)
+int32_t rft_check_size(const void *object, uint32_t known_size, const char *name, rft_error *error)
 {
   if (object == NULL) {
     return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected a struct, found NULL", name);
   }
-  uint32_t head[2] = {0, 0};
-  memcpy(head, object, sizeof head[0]);
-  if (head[0] < known_size) {
+  const unsigned char *const bytes = object;
+  uint32_t size;
+  memcpy(&size, bytes, sizeof size);
+  if (size < known_size) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "%s: expected struct_size of at least %" PRIu32 ", found %" PRIu32, name,
-                    known_size, head[0]);
+                    known_size, size);
   }
-  memcpy(head, object, sizeof head);
-  const unsigned char *const bytes = object;
-  for (uint32_t i = known_size; i < head[0]; ++i) {
+  for (uint32_t i = known_size; i < size; ++i) {
     if (bytes[i] != 0) {
       return rft_fail(error, RFT_UNIMPLEMENTED,
                       "%s: byte %" PRIu32 " is set, in a field newer than ABI minor %d knows", name,
                       i, RFT_ABI_MINOR);
     }
   }
-  if (head[1] != 0) {
+  return RFT_OK;
+}
+
+int32_t rft_check_struct(const void *object, uint32_t known_size, const char *name,
+                         rft_error *error)
+{
+  const int32_t code = rft_check_size(object, known_size, name, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  uint32_t reserved;
+  memcpy(&reserved, (const unsigned char *)object + sizeof reserved, sizeof reserved);
+  if (reserved != 0) {
     return rft_fail(error, RFT_UNIMPLEMENTED, "%s: expected reserved to be 0, found %" PRIu32, name,
-                    head[1]);
+                    reserved);
   }
   return RFT_OK;
 }

@@ -8,9 +8,11 @@
 
 #include "rft/plugin.h"
 
-/// Checks a caller's struct, whose first word is its size and whose second is reserved: it is
-/// there, has at least the `known_size` bytes that this code reads, and sets nothing beyond them
-/// that this code would ignore. `name` is for the message.
+/// Checks that a caller's struct is there, has at least the `known_size` bytes that this code
+/// reads, and sets nothing beyond them that this code would ignore. `name` is for the message.
+int32_t rft_check_size(const void *object, uint32_t known_size, const char *name, rft_error *error);
+
+/// The same, for a struct whose second word is reserved and has to be 0.
 int32_t rft_check_struct(const void *object, uint32_t known_size, const char *name,
                          rft_error *error);
 

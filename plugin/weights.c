@@ -1,0 +1,178 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "weights.h"
+
+#include "support/error.h"
+#include "support/structs.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+
+typedef struct batch_counts {
+  int64_t valid;
+  int64_t kept;
+  int64_t sequences;
+} batch_counts;
+
+// Counts one sequence's valid and kept tokens.
+static int64_t count_sequence(const m2po_batch *batch, const m2po_view *keep, int64_t sequence,
+                              batch_counts *counts)
+{
+  const int64_t end = m2po_batch_sequence_start(batch, sequence + 1);
+  int64_t valid = 0;
+  double mask[M2PO_BLOCK];
+  double kept[M2PO_BLOCK];
+  for (int64_t start = m2po_batch_sequence_start(batch, sequence); start < end;
+       start += M2PO_BLOCK) {
+    const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
+    m2po_view_load(&batch->mask, batch->columns, start, count, mask);
+    if (keep->data != NULL) {
+      m2po_view_load(keep, batch->columns, start, count, kept);
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      const bool is_valid = mask[i] != 0;
+      valid += is_valid ? 1 : 0;
+      counts->kept += is_valid && (keep->data == NULL || kept[i] != 0) ? 1 : 0;
+    }
+  }
+  counts->valid += valid;
+  counts->sequences += valid > 0 ? 1 : 0;
+  return valid;
+}
+
+static batch_counts count_batch(const m2po_batch *batch, const m2po_view *keep,
+                                int64_t *sequence_tokens)
+{
+  batch_counts counts = {0};
+  for (int64_t i = 0; i < batch->sequences; ++i) {
+    const int64_t valid = count_sequence(batch, keep, i, &counts);
+    if (sequence_tokens != NULL) {
+      sequence_tokens[i] = valid;
+    }
+  }
+  return counts;
+}
+
+static int32_t check_reduction(const rft_reduction *reduction, rft_error *error)
+{
+  const int32_t code =
+      rft_check_struct(reduction, RFT_STRUCT_SIZE(rft_reduction, scale), "rft_reduction", error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  if (reduction->valid_tokens < 0 || reduction->kept_tokens < 0 || reduction->sequences < 0) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "rft_reduction: expected counts >= 0, found valid_tokens %" PRId64
+                    ", kept_tokens %" PRId64 ", sequences %" PRId64,
+                    reduction->valid_tokens, reduction->kept_tokens, reduction->sequences);
+  }
+  if (!isfinite(reduction->scale)) {
+    char number[RFT_NUMBER_TEXT_SIZE];
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "rft_reduction: expected a finite scale, found %s",
+                    rft_number_text(number, reduction->scale));
+  }
+  return RFT_OK;
+}
+
+// The number that `config` divides the sum of token losses by.
+static double denominator(const m2po_config *config, const m2po_batch *batch,
+                          const batch_counts *counts)
+{
+  switch (config->loss_agg_mode) {
+  case M2PO_SEQ_MEAN_TOKEN_SUM:
+  case M2PO_SEQ_MEAN_TOKEN_MEAN:
+    return (double)counts->sequences;
+  case M2PO_SEQ_MEAN_TOKEN_SUM_NORM:
+    return config->loss_scale_factor != 0 ? config->loss_scale_factor : (double)batch->columns;
+  case M2PO_TOKEN_MEAN:
+    break;
+  }
+  return (double)(config->denominator == M2PO_KEPT ? counts->kept : counts->valid);
+}
+
+static bool counts_missing(const m2po_config *config, const rft_reduction *reduction)
+{
+  switch (config->loss_agg_mode) {
+  case M2PO_SEQ_MEAN_TOKEN_SUM:
+    return reduction->sequences == 0;
+  case M2PO_SEQ_MEAN_TOKEN_MEAN:
+    return true; // each sequence's tokens are the micro-batch's own
+  case M2PO_SEQ_MEAN_TOKEN_SUM_NORM:
+    return false;
+  case M2PO_TOKEN_MEAN:
+    break;
+  }
+  return config->denominator == M2PO_KEPT ? reduction->kept_tokens == 0
+                                          : reduction->valid_tokens == 0;
+}
+
+static int64_t given_or(int64_t given, int64_t counted)
+{
+  return given != 0 ? given : counted;
+}
+
+int32_t m2po_weights_open(const m2po_config *config, const m2po_batch *batch, const m2po_view *keep,
+                          const rft_reduction *reduction, m2po_weights *weights, rft_error *error)
+{
+  const rft_reduction none = {.struct_size = sizeof none};
+  const rft_reduction *const given = reduction == NULL ? &none : reduction;
+  const int32_t code = check_reduction(given, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  if (config->loss_agg_mode == M2PO_SEQ_MEAN_TOKEN_SUM_NORM && config->loss_scale_factor == 0 &&
+      batch->cu_seqlens.data != NULL) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "loss_scale_factor: expected a number with loss_agg_mode "
+                    "\"seq-mean-token-sum-norm\" and a packed batch, which has no padded length "
+                    "to divide by, found null");
+  }
+  int64_t *sequence_tokens = NULL;
+  if (config->loss_agg_mode == M2PO_SEQ_MEAN_TOKEN_MEAN) {
+    sequence_tokens = calloc((size_t)batch->sequences + 1, sizeof sequence_tokens[0]);
+    if (sequence_tokens == NULL) {
+      return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in evaluate");
+    }
+  }
+  batch_counts counts = {0};
+  if (counts_missing(config, given)) {
+    counts = count_batch(batch, keep, sequence_tokens);
+  }
+  counts.valid = given_or(given->valid_tokens, counts.valid);
+  counts.kept = given_or(given->kept_tokens, counts.kept);
+  counts.sequences = given_or(given->sequences, counts.sequences);
+  const double over = denominator(config, batch, &counts);
+  const double scale = given->scale != 0 ? given->scale : 1.0;
+  // With nothing to count there is no loss to weigh.
+  *weights = (m2po_weights){over != 0 ? scale / over : 0.0, sequence_tokens};
+  return RFT_OK;
+}
+
+void m2po_weights_free(m2po_weights *weights)
+{
+  free(weights->sequence_tokens);
+}
+
+void m2po_weights_load(const m2po_weights *weights, const m2po_batch *batch, int64_t start,
+                       int64_t count, double *values)
+{
+  if (weights->sequence_tokens == NULL) {
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = weights->each;
+    }
+    return;
+  }
+  int64_t sequence = m2po_batch_sequence_at(batch, start);
+  int64_t position = start;
+  while (position < start + count) {
+    const int64_t end = m2po_batch_sequence_start(batch, sequence + 1);
+    const int64_t tokens = weights->sequence_tokens[sequence];
+    const double weight = tokens > 0 ? weights->each / (double)tokens : 0.0;
+    for (; position < end && position < start + count; ++position) {
+      values[position - start] = weight;
+    }
+    ++sequence;
+  }
+}
