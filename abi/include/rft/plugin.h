@@ -205,8 +205,8 @@ enum {
 enum {
   RFT_COMBINE_NONE = 0, ///< it doesn't: the value is final
   RFT_COMBINE_SUM = 1,  ///< add
-  RFT_COMBINE_MAX = 2,  ///< largest; -infinity where there was no token
-  RFT_COMBINE_MIN = 3,  ///< smallest; +infinity where there was no token
+  RFT_COMBINE_MAX = 2,  ///< largest; -infinity where there was no token, which ends as 0
+  RFT_COMBINE_MIN = 3,  ///< smallest; +infinity where there was no token, which ends as 0
   RFT_COMBINE_RATIO =
       4 ///< never written: metrics[numerator] / metrics[denominator] after combining, 0 for 0/0
 };
