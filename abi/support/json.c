@@ -207,6 +207,17 @@ char *rft_json_text(const json_t *value, int indent)
   return text;
 }
 
+int32_t rft_json_take_text(json_t *value, int indent, char **text, rft_error *error)
+{
+  char *const made = value == NULL ? NULL : rft_json_text(value, indent);
+  json_decref(value);
+  if (made == NULL) {
+    return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory for JSON text");
+  }
+  *text = made;
+  return RFT_OK;
+}
+
 // ---------------------------------------------------------------------------------------- messages
 
 #define BRIEF_TEXT_BYTES 40

@@ -21,6 +21,9 @@ int32_t rft_json_parse(const char *what, const char *text, int64_t length, json_
 /// free(); NULL when out of memory.
 char *rft_json_text(const json_t *value, int indent);
 
+/// Likewise, and frees `value`, which may be NULL: then memory ran out while it was made.
+int32_t rft_json_take_text(json_t *value, int indent, char **text, rft_error *error);
+
 #define RFT_JSON_BRIEF_SIZE 64
 
 /// A value in few words for a message: `the string "0.04"`, `the number -1`, `null`, `an array`.
