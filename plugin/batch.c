@@ -248,7 +248,7 @@ int32_t m2po_batch_open(const rft_batch *source, m2po_batch *batch, rft_error *e
 {
   *batch = (m2po_batch){0};
   const int32_t code =
-      rft_check_struct(source, RFT_STRUCT_SIZE(rft_batch, stream), "rft_batch", error);
+      rft_check_request(source, RFT_STRUCT_SIZE(rft_batch, stream), "rft_batch", error);
   return code == RFT_OK ? open_tensors(source, batch, error) : code;
 }
 

@@ -94,7 +94,7 @@ static const rft_plugin plugin = {
 int32_t rft_plugin_entry_v1(const rft_host *host, const rft_plugin **tables, rft_error *error)
 {
   const int32_t code =
-      rft_check_size(host, RFT_STRUCT_SIZE(rft_host, get_service), "rft_host", error);
+      rft_check_table(host, RFT_STRUCT_SIZE(rft_host, get_service), "rft_host", error);
   if (code == RFT_OK) {
     *tables = &plugin;
   }

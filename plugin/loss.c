@@ -301,7 +301,7 @@ static int32_t open_keep(evaluation *job, const rft_batch *source, const rft_ten
 static int32_t open_output(const rft_output *output, rft_error *error)
 {
   const int32_t code =
-      rft_check_struct(output, RFT_STRUCT_SIZE(rft_output, metric_count), "rft_output", error);
+      rft_check_request(output, RFT_STRUCT_SIZE(rft_output, metric_count), "rft_output", error);
   if (code == RFT_OK && output->metrics != NULL && output->metric_count < M2PO_METRIC_COUNT) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "rft_output: expected metric_count of at least %d, found %" PRId64,

@@ -254,8 +254,8 @@ static void count_equals(rft_selection *selection)
 
 static int32_t check_report(const rft_selection_report *report, rft_error *error)
 {
-  const int32_t code = rft_check_struct(report, RFT_STRUCT_SIZE(rft_selection_report, metric_count),
-                                        "rft_selection_report", error);
+  const int32_t code = rft_check_request(
+      report, RFT_STRUCT_SIZE(rft_selection_report, metric_count), "rft_selection_report", error);
   if (code != RFT_OK) {
     return code;
   }
@@ -271,8 +271,8 @@ static int32_t check_collectives(const rft_collectives *collectives, rft_error *
 {
   return collectives == NULL
              ? RFT_OK
-             : rft_check_struct(collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum),
-                                "rft_collectives", error);
+             : rft_check_table(collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum),
+                               "rft_collectives", error);
 }
 
 int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *collectives,

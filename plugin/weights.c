@@ -58,7 +58,7 @@ static batch_counts count_batch(const m2po_batch *batch, const m2po_view *keep,
 static int32_t check_reduction(const rft_reduction *reduction, rft_error *error)
 {
   const int32_t code =
-      rft_check_struct(reduction, RFT_STRUCT_SIZE(rft_reduction, scale), "rft_reduction", error);
+      rft_check_request(reduction, RFT_STRUCT_SIZE(rft_reduction, scale), "rft_reduction", error);
   if (code != RFT_OK) {
     return code;
   }

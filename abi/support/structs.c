@@ -8,41 +8,45 @@
 #include <inttypes.h>
 #include <string.h>
 
-int32_t rft_check_size(const void *object, uint32_t known_size, const char *name, rft_error *error)
+static uint32_t word_at(const void *object, size_t index)
 {
-  if (object == NULL) {
+  uint32_t word;
+  memcpy(&word, (const unsigned char *)object + (index * sizeof word), sizeof word);
+  return word;
+}
+
+int32_t rft_check_table(const void *table, uint32_t known_size, const char *name, rft_error *error)
+{
+  if (table == NULL) {
     return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected a struct, found NULL", name);
   }
-  const unsigned char *const bytes = object;
-  uint32_t size;
-  memcpy(&size, bytes, sizeof size);
+  const uint32_t size = word_at(table, 0);
   if (size < known_size) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "%s: expected struct_size of at least %" PRIu32 ", found %" PRIu32, name,
                     known_size, size);
   }
-  for (uint32_t i = known_size; i < size; ++i) {
+  return RFT_OK;
+}
+
+int32_t rft_check_request(const void *request, uint32_t known_size, const char *name,
+                          rft_error *error)
+{
+  const int32_t code = rft_check_table(request, known_size, name, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  const unsigned char *const bytes = request;
+  for (uint32_t i = known_size; i < word_at(request, 0); ++i) {
     if (bytes[i] != 0) {
       return rft_fail(error, RFT_UNIMPLEMENTED,
                       "%s: byte %" PRIu32 " is set, in a field newer than ABI minor %d knows", name,
                       i, RFT_ABI_MINOR);
     }
   }
-  return RFT_OK;
-}
-
-int32_t rft_check_struct(const void *object, uint32_t known_size, const char *name,
-                         rft_error *error)
-{
-  const int32_t code = rft_check_size(object, known_size, name, error);
-  if (code != RFT_OK) {
-    return code;
-  }
-  uint32_t reserved;
-  memcpy(&reserved, (const unsigned char *)object + sizeof reserved, sizeof reserved);
-  if (reserved != 0) {
+  if (word_at(request, 1) != 0) {
     return rft_fail(error, RFT_UNIMPLEMENTED, "%s: expected reserved to be 0, found %" PRIu32, name,
-                    reserved);
+                    word_at(request, 1));
   }
   return RFT_OK;
 }
