@@ -123,6 +123,6 @@ batch_list batch_split(const rft_batch *batch, int64_t parts, const int64_t *siz
                               tensor_slice(batch->mask, start, sizes[k]), NULL);
     start += sizes[k];
   }
-  assert(start == batch_count(batch));
+  assert(start == batch->logprob->shape[0]);
   return list;
 }

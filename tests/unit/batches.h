@@ -32,7 +32,7 @@ batch_list batch_list_of(const rft_batch *batch);
 int64_t batch_list_positions(const batch_list *list);
 reference_token *batch_list_tokens(const batch_list *list);
 
-/// Cuts a compact [n] batch without cu_seqlens into parts of these sizes, which add up to n.
+/// Cuts a batch without cu_seqlens into parts of these sizes along its first dimension.
 batch_list batch_split(const rft_batch *batch, int64_t parts, const int64_t *sizes);
 
 #endif // TEST_BATCHES_H

@@ -141,11 +141,15 @@ rft_tensor *tensor_2d(rft_dtype dtype, int64_t rows, int64_t columns, const doub
 
 rft_tensor *tensor_slice(const rft_tensor *tensor, int64_t start, int64_t count)
 {
-  assert(tensor->ndim == 1 && tensor->strides == NULL);
-  rft_tensor *const slice =
-      shell(tensor->dtype, &(tensor_layout){.ndim = 1, .shape = {count, 0}, .compact = true});
+  tensor_layout layout = {.ndim = tensor->ndim};
+  for (int32_t i = 0; i < tensor->ndim; ++i) {
+    layout.shape[i] = i == 0 ? count : tensor->shape[i];
+    layout.strides[i] = stride_of(tensor, i);
+  }
+  rft_tensor *const slice = shell(tensor->dtype, &layout);
+  const int64_t skipped = start * layout.strides[0] * dtype_size(tensor->dtype);
   slice->data = tensor->data;
-  slice->byte_offset = tensor->byte_offset + (uint64_t)(start * dtype_size(tensor->dtype));
+  slice->byte_offset = tensor->byte_offset + (uint64_t)skipped;
   return slice;
 }
 

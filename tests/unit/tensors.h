@@ -32,7 +32,7 @@ enum { TENSOR_GAP = 0xA5 };
 rft_tensor *tensor_1d(rft_dtype dtype, int64_t count, const double *values);
 rft_tensor *tensor_2d(rft_dtype dtype, int64_t rows, int64_t columns, const double *values);
 
-/// A compact view of elements [start, start + count) of a compact 1-D tensor.
+/// The part [start, start + count) of a tensor along its first dimension, in the same memory.
 rft_tensor *tensor_slice(const rft_tensor *tensor, int64_t start, int64_t count);
 
 /// Compact, as the tensor it is like.
