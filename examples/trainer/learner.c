@@ -1,0 +1,220 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "learner.h"
+
+#include "support/error.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Views of one micro-batch: rows [first, first + count) of the optimizer batch's arrays.
+struct learner_part {
+  int64_t tokens[2];    // shape [count, answer_length]
+  int64_t sequences[1]; // shape [count]
+  rft_tensor logprob;
+  rft_tensor old_logprob;
+  rft_tensor advantages;
+  rft_tensor mask;
+  rft_tensor keep;
+  rft_tensor dlogprob;
+  rft_batch batch;
+};
+
+static const rft_dtype float32 = {RFT_DTYPE_FLOAT, 32, 1};
+static const rft_dtype boolean = {RFT_DTYPE_BOOL, 8, 1};
+
+static rft_tensor view(void *data, rft_dtype dtype, int32_t ndim, int64_t *shape)
+{
+  return (rft_tensor){
+      .data = data, .device = {RFT_DEVICE_CPU, 0}, .ndim = ndim, .dtype = dtype, .shape = shape};
+}
+
+static void view_part(train_learner *self, int64_t i, const rollout_batch *batch)
+{
+  learner_part *const part = &self->part[i];
+  const teacher_block *const block = &self->teacher.block[i];
+  const int64_t at = block->first * self->shape.task.answer_length;
+
+  part->tokens[0] = block->count;
+  part->tokens[1] = self->shape.task.answer_length;
+  part->sequences[0] = block->count;
+  part->logprob = view(self->teacher.logprob + at, float32, 2, part->tokens);
+  part->old_logprob = view(batch->logprob + at, float32, 2, part->tokens);
+  part->advantages = view(self->advantages + block->first, float32, 1, part->sequences);
+  part->mask = view(self->mask + at, boolean, 2, part->tokens);
+  part->keep = view(self->keep + at, boolean, 2, part->tokens);
+  part->dlogprob = view(self->teacher.dlogprob + at, float32, 2, part->tokens);
+  part->batch = (rft_batch){.struct_size = sizeof part->batch,
+                            .logprob = &part->logprob,
+                            .old_logprob = &part->old_logprob,
+                            .advantages = &part->advantages,
+                            .mask = &part->mask};
+}
+
+// GRPO (arXiv 2402.03300): the reward against the mean of its group, in standard deviations. A
+// group of equal rewards says nothing.
+static double group_advantages(train_learner *self, const float *reward)
+{
+  static const double epsilon = 1e-6;
+  const int64_t samples = self->shape.samples;
+  double total = 0.0;
+  for (int64_t group = 0; group < self->shape.prompts; ++group) {
+    const float *const r = reward + group * samples;
+    double sum = 0.0;
+    double squares = 0.0;
+    for (int64_t i = 0; i < samples; ++i) {
+      sum += (double)r[i];
+    }
+    const double mean = sum / (double)samples;
+    for (int64_t i = 0; i < samples; ++i) {
+      squares += ((double)r[i] - mean) * ((double)r[i] - mean);
+    }
+    const double deviation = sqrt(squares / (double)(samples - 1));
+    for (int64_t i = 0; i < samples; ++i) {
+      self->advantages[group * samples + i] =
+          (float)(((double)r[i] - mean) / (deviation + epsilon));
+    }
+    total += mean;
+  }
+  return total / (double)self->shape.prompts;
+}
+
+static int32_t run_selection(train_learner *self, rft_selection *selection,
+                             rft_reduction *reduction, rft_error *error)
+{
+  const rft_policy_loss *const loss = self->algorithm->loss;
+  rft_selection_report report = {.struct_size = sizeof report,
+                                 .metrics = self->part_metrics,
+                                 .metric_count = loss->metric_count};
+  int32_t code = RFT_OK;
+  for (int64_t i = 0; code == RFT_OK && i < self->teacher.blocks; ++i) {
+    code = loss->selection_add(selection, &self->part[i].batch, error);
+  }
+  if (code == RFT_OK) {
+    code = loss->selection_finish(selection, NULL, &report, error);
+  }
+  for (int64_t i = 0; code == RFT_OK && i < self->teacher.blocks; ++i) {
+    code = loss->selection_mask(selection, i, &self->part[i].keep, error);
+  }
+  if (code == RFT_OK) {
+    rft_metrics_combine(loss, RFT_METRIC_SELECTION, self->metrics, self->part_metrics);
+    reduction->valid_tokens = report.valid_tokens;
+    reduction->kept_tokens = report.kept_tokens;
+    reduction->sequences = report.sequences;
+  }
+  return code;
+}
+
+// Which tokens the optimizer batch keeps: chosen once over all of it, whatever the micro-batches.
+static int32_t select_tokens(train_learner *self, rft_reduction *reduction, rft_error *error)
+{
+  const rft_policy_loss *const loss = self->algorithm->loss;
+  if (loss->selection_begin == NULL) {
+    const int64_t sequences = self->teacher.sequences;
+    reduction->sequences = sequences;
+    reduction->valid_tokens = sequences * self->shape.task.answer_length;
+    reduction->kept_tokens = reduction->valid_tokens;
+    return RFT_OK;
+  }
+  rft_selection *selection = NULL;
+  int32_t code = loss->selection_begin(self->algorithm->instance, &selection, error);
+  if (code == RFT_OK) {
+    code = run_selection(self, selection, reduction, error);
+    loss->selection_end(selection);
+  }
+  return code;
+}
+
+// Loss and d loss / d logprob, micro-batch by micro-batch; the parts add up.
+static int32_t evaluate(train_learner *self, const rft_reduction *reduction, double *total,
+                        rft_error *error)
+{
+  const rft_policy_loss *const loss = self->algorithm->loss;
+  *total = 0.0;
+  for (int64_t i = 0; i < self->teacher.blocks; ++i) {
+    learner_part *const part = &self->part[i];
+    rft_output output = {.struct_size = sizeof output,
+                         .gradient = &part->dlogprob,
+                         .metrics = self->part_metrics,
+                         .metric_count = loss->metric_count};
+    const int32_t code = loss->evaluate(self->algorithm->instance, &part->batch,
+                                        loss->selection_begin == NULL ? NULL : &part->keep,
+                                        reduction, &output, error);
+    if (code != RFT_OK) {
+      return code;
+    }
+    rft_metrics_combine(loss, RFT_METRIC_EVALUATE, self->metrics, self->part_metrics);
+    *total += output.loss;
+  }
+  rft_metrics_finish(loss, self->metrics);
+  return RFT_OK;
+}
+
+int32_t learner_update(train_learner *self, train_policy *policy, const rollout_batch *batch,
+                       learner_step *step, rft_error *error)
+{
+  rft_reduction reduction = {.struct_size = sizeof reduction};
+  learner_step result = {.reward = group_advantages(self, batch->reward)};
+
+  teacher_forward(&self->teacher, policy, batch->sequences);
+  for (int64_t i = 0; i < self->teacher.blocks; ++i) {
+    view_part(self, i, batch);
+  }
+  rft_metrics_reset(self->algorithm->loss, self->metrics);
+  int32_t code = select_tokens(self, &reduction, error);
+  if (code == RFT_OK) {
+    code = evaluate(self, &reduction, &result.loss, error);
+  }
+  if (code == RFT_OK) {
+    teacher_backward(&self->teacher, policy);
+    result.gradient_norm =
+        adamw_step(&self->adamw, &self->options, policy->parameters, self->teacher.gradient);
+    *step = result;
+  }
+  return code;
+}
+
+int32_t learner_init(train_learner *self, const train_algorithm *algorithm,
+                     const rollout_shape *shape, const adamw_options *options,
+                     int64_t micro_batches, const train_policy *policy, rft_error *error)
+{
+  const int64_t sequences = rollout_sequences(shape);
+  const size_t tokens = (size_t)(sequences * shape->task.answer_length);
+  const size_t metrics = (size_t)algorithm->loss->metric_count + 1;
+  *self = (train_learner){.algorithm = algorithm,
+                          .shape = *shape,
+                          .options = *options,
+                          .part = calloc((size_t)micro_batches, sizeof(learner_part)),
+                          .advantages = calloc((size_t)sequences, sizeof(float)),
+                          .mask = malloc(tokens),
+                          .keep = malloc(tokens),
+                          .metrics = calloc(metrics, sizeof(double)),
+                          .part_metrics = calloc(metrics, sizeof(double))};
+  if (self->part == NULL || self->advantages == NULL || self->mask == NULL || self->keep == NULL ||
+      self->metrics == NULL || self->part_metrics == NULL ||
+      !adamw_init(&self->adamw, policy->count) ||
+      !teacher_init(&self->teacher, &shape->task, policy, sequences, micro_batches,
+                    parallel_service(algorithm_host(algorithm)))) {
+    learner_free(self);
+    return rft_fail(error, RFT_RESOURCE_EXHAUSTED,
+                    "out of memory for an optimizer batch of %lld sequences", (long long)sequences);
+  }
+  memset(self->mask, 1, tokens);
+  memset(self->keep, 1, tokens);
+  return RFT_OK;
+}
+
+void learner_free(train_learner *self)
+{
+  adamw_free(&self->adamw);
+  teacher_free(&self->teacher);
+  free(self->part);
+  free(self->advantages);
+  free(self->mask);
+  free(self->keep);
+  free(self->metrics);
+  free(self->part_metrics);
+  *self = (train_learner){0};
+}

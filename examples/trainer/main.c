@@ -1,0 +1,237 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// rft-train: the command.
+
+#include "config_fields.h"
+#include "rft/host.h"
+#include "support/error.h"
+#include "support/json.h"
+#include "train.h"
+
+#include <cblas.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  EXIT_DONE = 0,
+  EXIT_FAILED = 1,
+  EXIT_USAGE = 2,
+  EXIT_INTERRUPTED = 130 // what a shell reports for a process that SIGINT ended
+};
+
+// Flags that set one config key.
+typedef struct key_flag {
+  const char *flag;
+  const char *path;
+  bool literal; // its value is a string, whatever it looks like
+} key_flag;
+
+static const key_flag key_flags[] = {
+    {"--plugins", "plugins_dir", true},
+    {"--algorithm", "algorithm.algorithm_type", true},
+    {"--updates", "trainer.updates", false},
+    {"--seed", "trainer.seed", false},
+    {"--threads", "trainer.threads", false},
+    {"--mode", "rollout.mode", true},
+    {"--staleness", "rollout.staleness", false},
+    {"--warm-start", "warm_start.file", true},
+    {"--log", "output.log", true},
+    {"--checkpoint", "output.checkpoint", true},
+    {"--record", "output.record", true},
+    {"--record-update", "output.record_update", false},
+};
+enum { KEY_FLAGS = sizeof key_flags / sizeof key_flags[0] };
+
+typedef struct options {
+  const char *config;
+  config_override *overrides; // [count]
+  int64_t count;
+  bool resume;
+  bool quiet;
+  bool help;
+  bool version;
+} options;
+
+// ------------------------------------------------------------------------------------------- help
+
+static void print_field(const config_field *field)
+{
+  char name[64];
+  char number[RFT_NUMBER_TEXT_SIZE];
+  const char *value = field->text == NULL ? "null" : field->text;
+  if (field->kind <= FIELD_FRACTION) {
+    value = rft_number_text(number, field->number);
+  }
+  snprintf(name, sizeof name, "%s%s%s", field->section, field->section[0] == '\0' ? "" : ".",
+           field->key);
+  printf("  %-32s %-8s %s\n", name, value, field->describe);
+}
+
+static int print_help(void)
+{
+  printf("usage: rft-train CONFIG [FLAG...]\n"
+         "\n"
+         "Trains a small policy on addition with a policy loss from a plugin. CONFIG is YAML or "
+         "JSON.\n"
+         "\n"
+         "  --set KEY=VALUE  set a config key: --set trainer.updates=100\n"
+         "  --resume         go on from the checkpoint, where the run was\n"
+         "  --quiet          only warnings and errors on standard error\n"
+         "  --help, --version\n"
+         "\n"
+         "Short for --set:\n");
+  for (int i = 0; i < KEY_FLAGS; ++i) {
+    printf("  %-16s %s\n", key_flags[i].flag, key_flags[i].path);
+  }
+  printf("\nConfig keys and their defaults:\n");
+  for (int64_t i = 0; i < config_field_count; ++i) {
+    print_field(&config_fields[i]);
+  }
+  printf("\nExit status: 0 done; 1 failed; 2 wrong flag or config; 130 interrupted by SIGINT or\n"
+         "SIGTERM, and saved where a checkpoint is set.\n");
+  return EXIT_DONE;
+}
+
+// ------------------------------------------------------------------------------------------ flags
+
+static int32_t add_override(options *self, const char *path, const char *value, bool literal)
+{
+  self->overrides[self->count++] = (config_override){path, value, literal};
+  return RFT_OK;
+}
+
+// KEY=VALUE, cut in place.
+static int32_t add_set(options *self, char *text, rft_error *error)
+{
+  char *const equals = strchr(text, '=');
+  if (equals == NULL) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "--set %s: expected KEY=VALUE", text);
+  }
+  *equals = '\0';
+  return add_override(self, text, equals + 1, false);
+}
+
+static int32_t read_flag(options *self, char **argument, int *used, rft_error *error)
+{
+  char *const flag = argument[0];
+  char *const value = argument[1];
+  *used = 1;
+  bool *const toggle = strcmp(flag, "--resume") == 0    ? &self->resume
+                       : strcmp(flag, "--quiet") == 0   ? &self->quiet
+                       : strcmp(flag, "--help") == 0    ? &self->help
+                       : strcmp(flag, "--version") == 0 ? &self->version
+                                                        : NULL;
+  if (toggle != NULL) {
+    *toggle = true;
+    return RFT_OK;
+  }
+  const key_flag *key = NULL;
+  for (int i = 0; i < KEY_FLAGS && key == NULL; ++i) {
+    key = strcmp(flag, key_flags[i].flag) == 0 ? &key_flags[i] : NULL;
+  }
+  if (key == NULL && strcmp(flag, "--set") != 0) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "flag %s is not known: see --help", flag);
+  }
+  if (value == NULL) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "flag %s: a value is missing", flag);
+  }
+  *used = 2;
+  return key == NULL ? add_set(self, value, error)
+                     : add_override(self, key->path, value, key->literal);
+}
+
+static int32_t read_options(options *self, int count, char **arguments, rft_error *error)
+{
+  int32_t code = RFT_OK;
+  int used = 1;
+  for (int i = 1; code == RFT_OK && i < count; i += used) {
+    used = 1;
+    if (arguments[i][0] == '-') {
+      code = read_flag(self, arguments + i, &used, error);
+    } else if (self->config == NULL) {
+      self->config = arguments[i];
+    } else {
+      code = rft_fail(error, RFT_INVALID_ARGUMENT, "expected one config file, found another: %s",
+                      arguments[i]);
+    }
+  }
+  if (code == RFT_OK && self->config == NULL && !self->help && !self->version) {
+    code = rft_fail(error, RFT_INVALID_ARGUMENT, "a config file is missing: see --help");
+  }
+  return code;
+}
+
+// ---------------------------------------------------------------------------------------- signals
+
+static volatile sig_atomic_t stop;
+
+static void on_signal(int signal_number)
+{
+  (void)signal_number;
+  stop = 1;
+}
+
+// The first signal asks for a save after the update under way; a second one ends the process.
+static void catch_signals(void)
+{
+  struct sigaction action = {.sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGINT, &action, NULL);
+  sigaction(SIGTERM, &action, NULL);
+}
+
+// ------------------------------------------------------------------------------------------- main
+
+static int fail(int status, const rft_error *error)
+{
+  fprintf(stderr, "rft-train: %s\n", error->message);
+  return status;
+}
+
+static int run(const train_config *config, const options *chosen)
+{
+  rft_error error = {.struct_size = sizeof error};
+  train_result result = {0};
+  train_progress progress;
+  progress_open(&progress, chosen->quiet);
+  const int32_t code = train(config, chosen->resume, &progress, &stop, &result, &error);
+  progress_close(&progress);
+  if (code != RFT_OK) {
+    return fail(code == RFT_CANCELLED ? EXIT_INTERRUPTED : EXIT_FAILED, &error);
+  }
+  printf("%s, staleness %lld: held-out accuracy %.3f after %lld updates, %.1f s\n",
+         config->algorithm_type, (long long)config->staleness, result.accuracy,
+         (long long)result.update, result.seconds);
+  return EXIT_DONE;
+}
+
+int main(int count, char **arguments)
+{
+  rft_error error = {.struct_size = sizeof error};
+  options chosen = {.overrides = calloc((size_t)count, sizeof(config_override))};
+  train_config config = {0};
+  int status = EXIT_DONE;
+
+  int32_t code = chosen.overrides == NULL
+                     ? rft_fail(&error, RFT_RESOURCE_EXHAUSTED, "out of memory")
+                     : read_options(&chosen, count, arguments, &error);
+  if (code == RFT_OK && chosen.help) {
+    status = print_help();
+  } else if (code == RFT_OK && chosen.version) {
+    printf("rft-train %s\n", RFT_HOST_VERSION);
+  } else {
+    code = code != RFT_OK
+               ? code
+               : config_load(chosen.config, chosen.overrides, chosen.count, &config, &error);
+    // The trainer splits its work itself, so that the bits do not depend on the number of threads.
+    openblas_set_num_threads(1);
+    catch_signals();
+    status = code == RFT_OK ? run(&config, &chosen) : fail(EXIT_USAGE, &error);
+  }
+  config_free(&config);
+  free(chosen.overrides);
+  return status;
+}

@@ -1,0 +1,289 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "train.h"
+
+#include "async.h"
+#include "checkpoint.h"
+#include "held_out.h"
+#include "learner.h"
+#include "log.h"
+#include "record.h"
+#include "stale.h"
+#include "support/error.h"
+#include "support/json.h"
+#include "warm_start.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { EVALUATION_BLOCKS = 8 };
+
+typedef struct train_run {
+  const train_config *config;
+  train_progress *progress;
+  const volatile sig_atomic_t *stop;
+  rollout_shape shape;
+  train_algorithm algorithm;
+  const rft_parallel *parallel;
+  json_t *identity;
+  train_policy policy;
+  train_held_out held_out;
+  train_learner learner;
+  stale_queue queue;     // mode stale
+  async_rollouts *async; // mode async
+  train_log log;
+  int64_t update;  // optimizer steps taken
+  double accuracy; // measured last
+} train_run;
+
+// ------------------------------------------------------------------------------------------ setup
+
+static void describe(const train_run *run)
+{
+  char text[1024];
+  char *const args = rft_json_text(algorithm_args(&run->algorithm), 0);
+  snprintf(text, sizeof text, "%s: policy loss %s %s", run->config->algorithm_type,
+           run->algorithm.loss->name, args == NULL ? "" : args);
+  free(args);
+  progress_message(run->progress, RFT_LOG_INFO, text);
+}
+
+static int32_t out_of_memory(rft_error *error)
+{
+  return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory for the model and its rollouts");
+}
+
+// The base policy: read from its file, or trained, and then written for the next run.
+static int32_t make_base(train_run *run, rft_error *error)
+{
+  const train_config *const config = run->config;
+  const char *const path = config->warm_start_file;
+  json_t *const identity = checkpoint_base_identity(config);
+  int32_t code = RFT_OK;
+  if (path != NULL && access(path, F_OK) == 0) {
+    code = checkpoint_load_base(path, identity, &run->policy, error);
+  } else {
+    code = warm_start(config, &run->shape.task, &run->held_out, run->parallel, run->progress,
+                      run->stop, &run->policy, error);
+    if (code == RFT_OK && path != NULL) {
+      code = checkpoint_save_base(path, &run->policy, identity, error);
+    }
+  }
+  json_decref(identity);
+  return code;
+}
+
+static checkpoint_state state_of(train_run *run)
+{
+  return (checkpoint_state){.update = run->update,
+                            .policy = &run->policy,
+                            .adamw = &run->learner.adamw,
+                            .queue = config_is_async(run->config) ? NULL : &run->queue};
+}
+
+static int32_t load_run(train_run *run, rft_error *error)
+{
+  checkpoint_state state = state_of(run);
+  const int32_t code = checkpoint_load(run->config->checkpoint, run->identity, &state, error);
+  run->update = state.update;
+  return code;
+}
+
+static int32_t save_run(train_run *run, rft_error *error)
+{
+  const checkpoint_state state = state_of(run);
+  const int32_t code = log_sync(&run->log, error);
+  return code == RFT_OK ? checkpoint_save(run->config->checkpoint, &state, run->identity, error)
+                        : code;
+}
+
+static int32_t make_model(train_run *run, rft_error *error)
+{
+  const train_config *const config = run->config;
+  const uint64_t seed = (uint64_t)config->seed;
+  const policy_shape shape =
+      decode_policy_shape(&run->shape.task, config->embedding, config->hidden);
+  const adamw_options options = {.learning_rate = config->learning_rate,
+                                 .beta1 = config->beta1,
+                                 .beta2 = config->beta2,
+                                 .epsilon = 1e-8,
+                                 .weight_decay = config->weight_decay,
+                                 .max_norm = config->grad_clip};
+  if (!policy_init(&run->policy, shape, seed) ||
+      !held_out_init(&run->held_out, &run->shape.task, shape, seed, config->held_out,
+                     EVALUATION_BLOCKS, run->parallel)) {
+    return out_of_memory(error);
+  }
+  if (!config_is_async(config) && !stale_init(&run->queue, config->staleness, &run->shape, shape,
+                                              seed, config->micro_batches, run->parallel)) {
+    return out_of_memory(error);
+  }
+  return learner_init(&run->learner, &run->algorithm, &run->shape, &options, config->micro_batches,
+                      &run->policy, error);
+}
+
+static int32_t start_rollouts(train_run *run, bool resume, rft_error *error)
+{
+  const train_config *const config = run->config;
+  if (config_is_async(config)) {
+    const async_options options = {.threads = config->rollout_threads,
+                                   .queue = config->queue,
+                                   .first = run->update,
+                                   .version = run->update,
+                                   .seed = (uint64_t)config->seed};
+    return async_start(&run->async, &options, &run->shape, &run->policy, error);
+  }
+  if (!resume) {
+    stale_begin(&run->queue, &run->policy);
+  }
+  return RFT_OK;
+}
+
+static int32_t set_up(train_run *run, bool resume, rft_error *error)
+{
+  const train_config *const config = run->config;
+  run->shape = (rollout_shape){
+      .task = task_make(config->digits), .prompts = config->prompts, .samples = config->samples};
+  int32_t code = algorithm_open(&run->algorithm, config, progress_message, run->progress, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  run->parallel = parallel_service(algorithm_host(&run->algorithm));
+  run->identity = checkpoint_run_identity(config, run->algorithm.preset);
+  describe(run);
+  code = make_model(run, error);
+  if (code == RFT_OK) {
+    code = resume ? load_run(run, error) : make_base(run, error);
+  }
+  if (code == RFT_OK) {
+    code = log_open(&run->log, config->log, run->update, error);
+  }
+  return code == RFT_OK ? start_rollouts(run, resume, error) : code;
+}
+
+static void tear_down(train_run *run)
+{
+  async_stop(run->async);
+  stale_free(&run->queue);
+  log_close(&run->log);
+  learner_free(&run->learner);
+  held_out_free(&run->held_out);
+  policy_free(&run->policy);
+  json_decref(run->identity);
+  algorithm_close(&run->algorithm);
+}
+
+// ------------------------------------------------------------------------------------------- loop
+
+// One update: a batch to learn from, one optimizer step, and the rollout threads told of it.
+static int32_t take_update(train_run *run, rollout_batch *batch, learner_step *step,
+                           rft_error *error)
+{
+  const train_config *const config = run->config;
+  *batch = config_is_async(config) ? *async_next(run->async)
+                                   : stale_next(&run->queue, &run->policy, run->update);
+  const int32_t code = learner_update(&run->learner, &run->policy, batch, step, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  ++run->update;
+  if (config_is_async(config) && run->update % config->publish_every == 0) {
+    async_publish(run->async, &run->policy, run->update);
+  }
+  return RFT_OK;
+}
+
+static bool is_evaluated(const train_run *run)
+{
+  return run->update == 1 || run->update == run->config->updates ||
+         run->update % run->config->evaluate_every == 0;
+}
+
+static void show(const train_run *run, const log_entry *entry)
+{
+  char text[160];
+  snprintf(text, sizeof text,
+           "update %lld/%lld, accuracy %.3f, reward %.3f, loss %+.4f, staleness %lld",
+           (long long)run->update, (long long)run->config->updates, run->accuracy, entry->reward,
+           entry->loss, (long long)entry->staleness);
+  progress_show(run->progress, (double)run->update, (double)run->config->updates,
+                !isnan(entry->accuracy), text);
+}
+
+// What is left of an update: the record, the accuracy, the log line, the checkpoint.
+static int32_t report(train_run *run, const rollout_batch *batch, const learner_step *step,
+                      double seconds, rft_error *error)
+{
+  const train_config *const config = run->config;
+  log_entry entry = {.update = run->update,
+                     .staleness = run->update - 1 - batch->version,
+                     .loss = step->loss,
+                     .seconds = seconds,
+                     .reward = step->reward,
+                     .gradient_norm = step->gradient_norm,
+                     .accuracy = (double)NAN,
+                     .policy_loss = run->algorithm.loss,
+                     .metrics = run->learner.metrics};
+  int32_t code = RFT_OK;
+  if (config->record != NULL && run->update == config->record_update) {
+    code = record_write(config->record, &run->learner, batch, run->update, error);
+  }
+  if (code == RFT_OK && is_evaluated(run)) {
+    run->accuracy = held_out_accuracy(&run->held_out, &run->policy);
+    entry.accuracy = run->accuracy;
+  }
+  if (code == RFT_OK) {
+    code = log_write(&run->log, &entry, error);
+  }
+  if (code == RFT_OK && config->checkpoint != NULL && run->update % config->checkpoint_every == 0) {
+    code = save_run(run, error);
+  }
+  show(run, &entry);
+  return code;
+}
+
+static int32_t loop(train_run *run, rft_error *error)
+{
+  int32_t code = RFT_OK;
+  progress_begin(run->progress);
+  while (code == RFT_OK && run->update < run->config->updates && !*run->stop) {
+    rollout_batch batch;
+    learner_step step;
+    const double start = progress_clock();
+    code = take_update(run, &batch, &step, error);
+    if (code == RFT_OK) {
+      code = report(run, &batch, &step, progress_clock() - start, error);
+    }
+  }
+  if (code == RFT_OK && run->config->checkpoint != NULL) {
+    code = save_run(run, error);
+  }
+  return code;
+}
+
+int32_t train(const train_config *config, bool resume, train_progress *progress,
+              const volatile sig_atomic_t *stop, train_result *result, rft_error *error)
+{
+  train_run run = {.config = config, .progress = progress, .stop = stop};
+  const double start = progress_clock();
+  int32_t code = set_up(&run, resume, error);
+  if (code == RFT_OK) {
+    code = loop(&run, error);
+  }
+  if (code == RFT_OK) {
+    *result = (train_result){.update = run.update,
+                             .accuracy = held_out_accuracy(&run.held_out, &run.policy),
+                             .seconds = progress_clock() - start};
+    if (run.update < config->updates) {
+      code = rft_fail(error, RFT_CANCELLED, "interrupted after update %lld of %lld%s",
+                      (long long)run.update, (long long)config->updates,
+                      config->checkpoint == NULL ? "; no checkpoint was asked for"
+                                                 : "; saved: --resume goes on");
+    }
+  }
+  tear_down(&run);
+  return code;
+}
