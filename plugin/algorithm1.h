@@ -26,7 +26,7 @@ typedef struct m2po_rule {
 typedef struct m2po_squares {
   bool wide; ///< float64, else float32
   int64_t count;
-  const void *values; ///< double or float [count], finite, >= 0
+  void *values; ///< double or float [count], finite, >= 0
 } m2po_squares;
 
 /// A set of tokens by its sum of m and its size.

@@ -116,11 +116,8 @@ static m2po_view make_view(const rft_tensor *tensor, bool as_column)
 {
   const m2po_element element = m2po_element_of(tensor->dtype);
   const int64_t size = m2po_element_size(element);
-  m2po_view view = {NULL, element, 0, 0};
-  // An empty tensor may have no memory, which is not the same as an absent one.
-  static const unsigned char nothing;
-  view.data = tensor->data == NULL ? (unsigned char *)(uintptr_t)&nothing
-                                   : (unsigned char *)tensor->data + tensor->byte_offset;
+  unsigned char *const data = tensor->data; // an empty tensor may have none
+  m2po_view view = {data == NULL ? NULL : data + tensor->byte_offset, element, 0, 0};
   if (as_column) {
     view.row_stride = stride_of(tensor, 0) * size;
   } else if (tensor->ndim == 1) {
@@ -213,7 +210,7 @@ static int32_t open_advantages(const rft_batch *source, m2po_batch *batch, rft_e
                     shape_text(found, tensor));
   }
   batch->advantages = make_view(tensor, true);
-  batch->advantages_by_sequence = batch->cu_seqlens.data != NULL;
+  batch->advantages_by_sequence = m2po_view_present(&batch->cu_seqlens);
   return RFT_OK;
 }
 
@@ -322,7 +319,7 @@ int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
   }
   const extent written = extent_of(output, batch->rows, batch->columns);
   for (size_t i = 0; i < sizeof inputs / sizeof inputs[0]; ++i) {
-    if (inputs[i].view->data == NULL) {
+    if (!m2po_view_present(inputs[i].view)) {
       continue;
     }
     const extent read = extent_of(inputs[i].view, inputs[i].rows, inputs[i].columns);
@@ -380,7 +377,7 @@ void m2po_batch_load_advantages(const m2po_batch *batch, int64_t start, int64_t 
 
 int64_t m2po_batch_sequence_start(const m2po_batch *batch, int64_t sequence)
 {
-  if (batch->cu_seqlens.data == NULL) {
+  if (!m2po_view_present(&batch->cu_seqlens)) {
     return sequence * batch->columns;
   }
   const unsigned char *const address =
@@ -390,7 +387,7 @@ int64_t m2po_batch_sequence_start(const m2po_batch *batch, int64_t sequence)
 
 int64_t m2po_batch_sequence_at(const m2po_batch *batch, int64_t position)
 {
-  if (batch->cu_seqlens.data == NULL) {
+  if (!m2po_view_present(&batch->cu_seqlens)) {
     return position / batch->columns;
   }
   int64_t low = 0; // the last sequence that starts at or before `position`

@@ -14,11 +14,16 @@ enum { M2PO_BLOCK = 1024 };
 
 /// A tensor's memory. Strides are in bytes.
 typedef struct m2po_view {
-  unsigned char *data; ///< element [0,0]; NULL where an optional tensor is absent
-  m2po_element element;
+  unsigned char *data;  ///< element [0,0]
+  m2po_element element; ///< M2PO_UNSUPPORTED where an optional tensor is absent
   int64_t row_stride;
   int64_t column_stride;
 } m2po_view;
+
+static inline bool m2po_view_present(const m2po_view *view)
+{
+  return view->element != M2PO_UNSUPPORTED;
+}
 
 /// Positions are numbered in row-major order: padded [B,T] has B rows, packed [n] has one.
 typedef struct m2po_batch {

@@ -61,7 +61,7 @@ static const rft_policy_loss m2po_loss = {
 #define PRESET(preset, text)                                                                       \
   (&(const rft_algorithm_preset){.struct_size = RFT_STRUCT_SIZE(rft_algorithm_preset, document),   \
                                  .name = #preset,                                                  \
-                                 .description = text,                                              \
+                                 .description = (text),                                            \
                                  .document = m2po_embedded_preset_##preset})
 
 static const rft_policy_loss *const losses[] = {&m2po_loss};

@@ -289,7 +289,7 @@ static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares
 static int32_t choose_policy(gathering *job, rft_error *error)
 {
   const bool proximal = job->config->m2_reference == M2PO_PROXIMAL;
-  if (proximal && job->batch.proximal_logprob.data == NULL) {
+  if (proximal && !m2po_view_present(&job->batch.proximal_logprob)) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "proximal_logprob: expected a tensor, because m2_reference is \"proximal\", "
                     "found NULL");
@@ -313,23 +313,21 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
     return code;
   }
   const size_t words = (size_t)(job.batch.count / WORD_BITS) + 1;
-  m2po_gathered found = {.rows = job.batch.rows,
-                         .columns = job.batch.columns,
-                         .ndim = source->logprob->ndim,
-                         .count = job.batch.count,
-                         .valid = calloc(words, sizeof(uint64_t)),
-                         .candidate = calloc(words, sizeof(uint64_t))};
-  job.gathered = &found;
-  code = found.valid == NULL || found.candidate == NULL
+  *gathered = (m2po_gathered){.rows = job.batch.rows,
+                              .columns = job.batch.columns,
+                              .ndim = source->logprob->ndim,
+                              .count = job.batch.count,
+                              .valid = calloc(words, sizeof(uint64_t)),
+                              .candidate = calloc(words, sizeof(uint64_t))};
+  job.gathered = gathered;
+  code = gathered->valid == NULL || gathered->candidate == NULL
              ? out_of_memory(error)
              : gather(instance, &job, squares, totals, error);
   free(job.ranges);
   if (code != RFT_OK) {
     free(job.squares);
-    free(found.valid);
-    free(found.candidate);
-    return code;
+    free(gathered->valid);
+    free(gathered->candidate);
   }
-  *gathered = found;
-  return RFT_OK;
+  return code;
 }

@@ -32,7 +32,7 @@ typedef struct m2po_totals {
 } m2po_totals;
 
 /// Reads a micro-batch once and its candidates a second time. On success the caller owns what
-/// `gathered` and `squares` point at, and `totals` has grown; on an error nothing has changed.
+/// `gathered` and `squares` point at, and `totals` has grown; on an error there is nothing to free.
 int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const rft_batch *source,
                     m2po_gathered *gathered, m2po_squares *squares, m2po_totals *totals,
                     rft_error *error);

@@ -40,8 +40,8 @@ typedef struct chunk_sums {
 typedef struct evaluation {
   const m2po_config *config;
   m2po_batch batch;
-  m2po_view keep;             ///< data NULL: all valid tokens are kept
-  m2po_view gradient;         ///< data NULL: not wanted
+  m2po_view keep;             ///< absent: all valid tokens are kept
+  m2po_view gradient;         ///< absent: not wanted
   const m2po_view *reference; ///< the policy that the ratio is relative to
   const char *reference_name;
   bool wide;
@@ -68,7 +68,7 @@ static void load_block(const evaluation *job, int64_t start, int64_t count, toke
   m2po_view_load(&batch->mask, batch->columns, start, count, block->mask);
   m2po_batch_load_advantages(batch, start, count, block->advantages);
   m2po_weights_load(&job->weights, batch, start, count, block->weights);
-  if (job->keep.data != NULL) {
+  if (m2po_view_present(&job->keep)) {
     m2po_view_load(&job->keep, batch->columns, start, count, block->keep);
   }
 }
@@ -167,7 +167,7 @@ static bool take_position(const evaluation *job, chunk_sums *sums, const token_b
     if (job->measures) {
       measure(job, sums, d);
     }
-    const bool kept = job->keep.data == NULL || block->keep[i] != 0;
+    const bool kept = !m2po_view_present(&job->keep) || block->keep[i] != 0;
     if (kept && block->advantages[i] != 0 &&
         term_faulty(job, sums, block->advantages[i], d, block->weights[i], position, &gradient)) {
       return false;
@@ -258,7 +258,7 @@ static int32_t evaluate(const rft_instance *instance, evaluation *job, rft_outpu
   if (!isfinite(total.loss)) {
     return rft_fail(error, RFT_OUT_OF_RANGE, "loss: expected a finite sum, found overflow");
   }
-  if (job->gradient.data != NULL) {
+  if (m2po_view_present(&job->gradient)) {
     job->writes = true;
     m2po_parallel_for(instance, chunks, take_chunk, job);
   }
@@ -326,7 +326,7 @@ static int32_t open_evaluation(evaluation *job, const rft_batch *source, const r
   if (code != RFT_OK) {
     return code;
   }
-  const bool proximal = job->batch.proximal_logprob.data != NULL;
+  const bool proximal = m2po_view_present(&job->batch.proximal_logprob);
   job->reference = proximal ? &job->batch.proximal_logprob : &job->batch.old_logprob;
   job->reference_name = proximal ? "proximal_logprob" : "old_logprob";
   job->wide = m2po_is_wide(&job->batch.logprob, job->reference);

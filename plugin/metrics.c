@@ -6,10 +6,10 @@
 #define METRIC(phase_name, combine_name, metric_name, over, under, text)                           \
   (&(const rft_metric){.struct_size = RFT_STRUCT_SIZE(rft_metric, reserved),                       \
                        .phase = RFT_METRIC_##phase_name,                                           \
-                       .name = metric_name,                                                        \
-                       .description = text,                                                        \
-                       .numerator = over,                                                          \
-                       .denominator = under,                                                       \
+                       .name = (metric_name),                                                      \
+                       .description = (text),                                                      \
+                       .numerator = (over),                                                        \
+                       .denominator = (under),                                                     \
                        .combine = RFT_COMBINE_##combine_name})
 #define SELECTION(name, text) METRIC(SELECTION, NONE, name, 0, 0, text)
 #define SUM(name, text) METRIC(EVALUATE, SUM, name, 0, 0, text)

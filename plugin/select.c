@@ -55,7 +55,7 @@ static void free_gathered(const m2po_gathered *gathered, const m2po_squares *squ
 {
   free(gathered->valid);
   free(gathered->candidate);
-  free((void *)(uintptr_t)squares->values);
+  free(squares->values);
 }
 
 void m2po_selection_end(rft_selection *selection)

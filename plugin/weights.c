@@ -28,13 +28,13 @@ static int64_t count_sequence(const m2po_batch *batch, const m2po_view *keep, in
        start += M2PO_BLOCK) {
     const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
     m2po_view_load(&batch->mask, batch->columns, start, count, mask);
-    if (keep->data != NULL) {
+    if (m2po_view_present(keep)) {
       m2po_view_load(keep, batch->columns, start, count, kept);
     }
     for (int64_t i = 0; i < count; ++i) {
       const bool is_valid = mask[i] != 0;
       valid += is_valid ? 1 : 0;
-      counts->kept += is_valid && (keep->data == NULL || kept[i] != 0) ? 1 : 0;
+      counts->kept += is_valid && (!m2po_view_present(keep) || kept[i] != 0) ? 1 : 0;
     }
   }
   counts->valid += valid;
@@ -123,7 +123,7 @@ int32_t m2po_weights_open(const m2po_config *config, const m2po_batch *batch, co
     return code;
   }
   if (config->loss_agg_mode == M2PO_SEQ_MEAN_TOKEN_SUM_NORM && config->loss_scale_factor == 0 &&
-      batch->cu_seqlens.data != NULL) {
+      m2po_view_present(&batch->cu_seqlens)) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "loss_scale_factor: expected a number with loss_agg_mode "
                     "\"seq-mean-token-sum-norm\" and a packed batch, which has no padded length "

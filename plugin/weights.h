@@ -16,7 +16,7 @@ typedef struct m2po_weights {
 } m2po_weights;
 
 /// Computes the weights of a micro-batch; counts that `reduction` leaves 0 are the micro-batch's
-/// own. `keep`: the mask of kept tokens, data NULL for all. Free with m2po_weights_free.
+/// own. `keep`: the mask of kept tokens, absent for all. Free with m2po_weights_free.
 int32_t m2po_weights_open(const m2po_config *config, const m2po_batch *batch, const m2po_view *keep,
                           const rft_reduction *reduction, m2po_weights *weights, rft_error *error);
 

@@ -52,6 +52,16 @@ static bool is_listed(const char *values, const json_t *value)
   return found;
 }
 
+static const preset_offer *find_offer(const preset_offer *table, int count, const char *key)
+{
+  for (int i = 0; i < count; ++i) {
+    if (strcmp(table[i].key, key) == 0) {
+      return &table[i];
+    }
+  }
+  return NULL;
+}
+
 static int32_t check_wants(const char *preset, const char *prefix, const json_t *wants,
                            const preset_offer *table, int count, rft_error *error)
 {
@@ -59,10 +69,7 @@ static int32_t check_wants(const char *preset, const char *prefix, const json_t 
   json_t *value = NULL;
   json_object_foreach((json_t *)wants, key, value)
   {
-    const preset_offer *offer = NULL;
-    for (int i = 0; i < count && offer == NULL; ++i) {
-      offer = strcmp(table[i].key, key) == 0 ? &table[i] : NULL;
-    }
+    const preset_offer *const offer = find_offer(table, count, key);
     char brief[RFT_JSON_BRIEF_SIZE];
     rft_json_brief(brief, value);
     if (offer == NULL) {
@@ -72,8 +79,9 @@ static int32_t check_wants(const char *preset, const char *prefix, const json_t 
     }
     if (offer->values != NULL && !is_listed(offer->values, value)) {
       return rft_fail(error, RFT_UNIMPLEMENTED,
-                      "preset \"%s\" wants %s%s = %s: this trainer has only %s", preset, prefix,
-                      key, brief, offer->values);
+                      "preset \"%s\" sets %s%s to %s, which this trainer does not have: expected "
+                      "one of %s",
+                      preset, prefix, key, brief, offer->values);
     }
   }
   return RFT_OK;
@@ -116,22 +124,31 @@ static void report_refusals(const train_algorithm *self,
   }
 }
 
-static int32_t resolve_preset(train_algorithm *self, const train_config *config, rft_error *error)
+// The preset's document with the config's arguments over its own, checked by the loss's schema.
+static int32_t read_preset(const train_algorithm *self, const train_config *config, json_t **preset,
+                           rft_error *error)
 {
-  const char *const name = config->algorithm_type;
   char *const args = rft_json_text(config->policy_loss_fn_args, 0);
   if (args == NULL) {
     return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory");
   }
   char *document = NULL;
-  int32_t code = rft_preset_resolve(self->registry, name, args, &document, error);
+  int32_t code = rft_preset_resolve(self->registry, config->algorithm_type, args, &document, error);
   free(args);
-  if (code != RFT_OK) {
-    return code;
+  if (code == RFT_OK) {
+    code = rft_json_parse("preset", document, (int64_t)strlen(document), preset, error);
+    rft_string_free(document);
   }
-  code = rft_json_parse(name, document, (int64_t)strlen(document), &self->preset, error);
-  rft_string_free(document);
-  return code == RFT_OK ? algorithm_check_preset(name, self->preset, error) : code;
+  return code;
+}
+
+static int32_t resolve_preset(train_algorithm *self, const train_config *config, rft_error *error)
+{
+  rft_error cause = {.struct_size = sizeof cause};
+  const int32_t code = read_preset(self, config, &self->preset, &cause);
+  return code == RFT_OK
+             ? algorithm_check_preset(config->algorithm_type, self->preset, error)
+             : rft_fail(error, code, "algorithm \"%s\": %s", config->algorithm_type, cause.message);
 }
 
 static int32_t make_instance(train_algorithm *self, rft_error *error)

@@ -62,7 +62,10 @@ static void print_field(const config_field *field)
   char name[64];
   char number[RFT_NUMBER_TEXT_SIZE];
   const char *value = field->text == NULL ? "null" : field->text;
-  if (field->kind <= FIELD_FRACTION) {
+  if (field->kind <= FIELD_INTEGER) {
+    snprintf(number, sizeof number, "%.0f", field->number);
+    value = number;
+  } else if (field->kind <= FIELD_FRACTION) {
     value = rft_number_text(number, field->number);
   }
   snprintf(name, sizeof name, "%s%s%s", field->section, field->section[0] == '\0' ? "" : ".",
@@ -70,7 +73,7 @@ static void print_field(const config_field *field)
   printf("  %-32s %-8s %s\n", name, value, field->describe);
 }
 
-static int print_help(void)
+static void print_help(void)
 {
   printf("usage: rft-train CONFIG [FLAG...]\n"
          "\n"
@@ -90,9 +93,11 @@ static int print_help(void)
   for (int64_t i = 0; i < config_field_count; ++i) {
     print_field(&config_fields[i]);
   }
-  printf("\nExit status: 0 done; 1 failed; 2 wrong flag or config; 130 interrupted by SIGINT or\n"
-         "SIGTERM, and saved where a checkpoint is set.\n");
-  return EXIT_DONE;
+  printf("\nExit codes:\n"
+         "  0    done\n"
+         "  1    it could not be done; standard error says why\n"
+         "  2    the command line is wrong\n"
+         "  130  interrupted by SIGINT or SIGTERM; saved, where a checkpoint is named\n");
 }
 
 // ------------------------------------------------------------------------------------------ flags
@@ -185,51 +190,67 @@ static void catch_signals(void)
 
 // ------------------------------------------------------------------------------------------- main
 
-static int fail(int status, const rft_error *error)
+static void print_result(const train_config *config, const train_result *result)
 {
-  fprintf(stderr, "rft-train: %s\n", error->message);
-  return status;
+  char rollouts[64];
+  if (config_is_async(config)) {
+    snprintf(rollouts, sizeof rollouts, "async, mean staleness %.1f", result->staleness);
+  } else {
+    snprintf(rollouts, sizeof rollouts, "staleness %lld", (long long)config->staleness);
+  }
+  printf("%s, %s: held-out accuracy %.3f after %lld updates, %.1f s\n", config->algorithm_type,
+         rollouts, result->accuracy, (long long)result->update, result->seconds);
 }
 
-static int run(const train_config *config, const options *chosen)
+static int32_t run(const options *chosen, train_config *config, rft_error *error)
 {
-  rft_error error = {.struct_size = sizeof error};
-  train_result result = {0};
   train_progress progress;
-  progress_open(&progress, chosen->quiet);
-  const int32_t code = train(config, chosen->resume, &progress, &stop, &result, &error);
-  progress_close(&progress);
+  train_result result;
+  int32_t code = config_load(chosen->config, chosen->overrides, chosen->count, config, error);
   if (code != RFT_OK) {
-    return fail(code == RFT_CANCELLED ? EXIT_INTERRUPTED : EXIT_FAILED, &error);
+    return code;
   }
-  printf("%s, staleness %lld: held-out accuracy %.3f after %lld updates, %.1f s\n",
-         config->algorithm_type, (long long)config->staleness, result.accuracy,
-         (long long)result.update, result.seconds);
-  return EXIT_DONE;
+  if (chosen->resume && config->checkpoint == NULL) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "--resume: no checkpoint is named: see --checkpoint");
+  }
+  // The trainer splits its work itself, so that no bit depends on the number of threads.
+  openblas_set_num_threads(1);
+  catch_signals();
+  progress_open(&progress, chosen->quiet);
+  code = train(config, chosen->resume, &progress, &stop, &result, error);
+  progress_close(&progress);
+  if (code == RFT_OK) {
+    print_result(config, &result);
+  }
+  return code;
+}
+
+static int status_of(int32_t code, const rft_error *error)
+{
+  if (code == RFT_OK) {
+    return EXIT_DONE;
+  }
+  fprintf(stderr, "rft-train: %s\n", error->message);
+  return code == RFT_CANCELLED ? EXIT_INTERRUPTED : EXIT_FAILED;
 }
 
 int main(int count, char **arguments)
 {
   rft_error error = {.struct_size = sizeof error};
-  options chosen = {.overrides = calloc((size_t)count, sizeof(config_override))};
+  options chosen = {.overrides = calloc((size_t)count + 1, sizeof(config_override))};
   train_config config = {0};
   int status = EXIT_DONE;
 
-  int32_t code = chosen.overrides == NULL
-                     ? rft_fail(&error, RFT_RESOURCE_EXHAUSTED, "out of memory")
-                     : read_options(&chosen, count, arguments, &error);
-  if (code == RFT_OK && chosen.help) {
-    status = print_help();
-  } else if (code == RFT_OK && chosen.version) {
+  if (chosen.overrides == NULL || read_options(&chosen, count, arguments, &error) != RFT_OK) {
+    fprintf(stderr, "rft-train: %s\n", error.message);
+    status = EXIT_USAGE;
+  } else if (chosen.help) {
+    print_help();
+  } else if (chosen.version) {
     printf("rft-train %s\n", RFT_HOST_VERSION);
   } else {
-    code = code != RFT_OK
-               ? code
-               : config_load(chosen.config, chosen.overrides, chosen.count, &config, &error);
-    // The trainer splits its work itself, so that the bits do not depend on the number of threads.
-    openblas_set_num_threads(1);
-    catch_signals();
-    status = code == RFT_OK ? run(&config, &chosen) : fail(EXIT_USAGE, &error);
+    status = status_of(run(&chosen, &config, &error), &error);
   }
   config_free(&config);
   free(chosen.overrides);

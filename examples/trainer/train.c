@@ -35,8 +35,10 @@ typedef struct train_run {
   stale_queue queue;     // mode stale
   async_rollouts *async; // mode async
   train_log log;
-  int64_t update;  // optimizer steps taken
-  double accuracy; // measured last
+  int64_t update;   // optimizer steps taken
+  double accuracy;  // measured last
+  int64_t taken;    // optimizer steps of this process
+  double staleness; // their sum
 } train_run;
 
 // ------------------------------------------------------------------------------------------ setup
@@ -241,6 +243,8 @@ static int32_t report(train_run *run, const rollout_batch *batch, const learner_
   if (code == RFT_OK && config->checkpoint != NULL && run->update % config->checkpoint_every == 0) {
     code = save_run(run, error);
   }
+  ++run->taken;
+  run->staleness += (double)entry.staleness;
   show(run, &entry);
   return code;
 }
@@ -276,7 +280,8 @@ int32_t train(const train_config *config, bool resume, train_progress *progress,
   if (code == RFT_OK) {
     *result = (train_result){.update = run.update,
                              .accuracy = held_out_accuracy(&run.held_out, &run.policy),
-                             .seconds = progress_clock() - start};
+                             .seconds = progress_clock() - start,
+                             .staleness = run.taken == 0 ? 0.0 : run.staleness / (double)run.taken};
     if (run.update < config->updates) {
       code = rft_fail(error, RFT_CANCELLED, "interrupted after update %lld of %lld%s",
                       (long long)run.update, (long long)config->updates,

@@ -12,9 +12,10 @@
 #include <signal.h>
 
 typedef struct train_result {
-  int64_t update;  // optimizer steps taken, those before a resume too
-  double accuracy; // of the policy at the end
-  double seconds;  // of this process, warm start and evaluation too
+  int64_t update;   // optimizer steps taken, those before a resume too
+  double accuracy;  // of the policy at the end
+  double seconds;   // of this process, warm start and evaluation too
+  double staleness; // mean over the updates of this process
 } train_result;
 
 // Trains to the end or until *stop is set, which is RFT_CANCELLED and saves the run where the
