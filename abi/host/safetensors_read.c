@@ -42,8 +42,7 @@ struct rft_safetensors {
   int64_t count;
 };
 
-// ------------------------------------------------------------------------------------------
-// tensors
+// ----------------------------------------------------------------------------------------- tensors
 
 static int32_t fail_tensor(const rft_safetensors *file, const char *name, const char *problem,
                            rft_error *error)
@@ -155,8 +154,7 @@ static int32_t place_data(const rft_safetensors *file, file_tensor *entry, rft_e
   return RFT_OK;
 }
 
-// -------------------------------------------------------------------------------------------
-// layout
+// ------------------------------------------------------------------------------------------ layout
 
 static int by_begin(const void *a, const void *b)
 {
@@ -200,8 +198,7 @@ static int32_t check_layout(const rft_safetensors *file, rft_error *error)
   return code;
 }
 
-// -------------------------------------------------------------------------------------------
-// header
+// ------------------------------------------------------------------------------------------ header
 
 static int32_t check_metadata(const rft_safetensors *file, rft_error *error)
 {
@@ -276,8 +273,7 @@ static int32_t read_header(rft_safetensors *file, rft_error *error)
   return code == RFT_OK ? read_entries(file, error) : code;
 }
 
-// ---------------------------------------------------------------------------------------------
-// file
+// -------------------------------------------------------------------------------------------- file
 
 static int32_t map_file(const char *path, rft_safetensors *file, rft_error *error)
 {

@@ -23,8 +23,7 @@ typedef struct placed_tensor {
   int64_t bytes;
 } placed_tensor;
 
-// -------------------------------------------------------------------------------------------
-// checks
+// ------------------------------------------------------------------------------------------ checks
 
 static bool is_on_host(const rft_tensor *tensor)
 {
@@ -94,8 +93,7 @@ static int32_t order_tensors(const rft_named_tensor *tensors, int64_t count, pla
   return RFT_OK;
 }
 
-// -------------------------------------------------------------------------------------------
-// header
+// ------------------------------------------------------------------------------------------ header
 
 static int32_t add_metadata(json_t *header, const char *metadata, rft_error *error)
 {
@@ -176,8 +174,7 @@ static int32_t make_header(const placed_tensor *items, int64_t count, const char
   return rft_json_take_text(header, 0, text, error);
 }
 
-// ---------------------------------------------------------------------------------------------
-// file
+// -------------------------------------------------------------------------------------------- file
 
 static int32_t write_header(rft_atomic_file *file, const char *text, rft_error *error)
 {

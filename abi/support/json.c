@@ -85,7 +85,7 @@ int32_t rft_json_parse(const char *what, const char *text, int64_t length, json_
   return RFT_OK;
 }
 
-// ------------------------------------------------------------------------------------------- text
+// -------------------------------------------------------------------------------------------- text
 
 static void write_value(FILE *out, const json_t *value, int indent, int depth);
 

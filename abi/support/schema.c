@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-// ----------------------------------------------------------------------------------------- bounds
+// ------------------------------------------------------------------------------------------ bounds
 
 static bool holds(const rft_schema_bound *kind, double value, double limit)
 {
@@ -168,7 +168,7 @@ static int32_t check_config(const json_t *properties, const json_t *config, rft_
   return RFT_OK;
 }
 
-// ------------------------------------------------------------------------------------- completing
+// -------------------------------------------------------------------------------------- completing
 
 // One form for each type, so that a reader needs no rule of its own: 1 becomes 1.0 where a number
 // is wanted, and 1.0 becomes 1 where an integer is.

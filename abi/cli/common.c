@@ -1,0 +1,98 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "cli.h"
+#include "support/json.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_fail(const rft_error *error)
+{
+  fprintf(stderr, "rft: %s\n", error->message);
+  return CLI_FAILED;
+}
+
+int cli_finish(int code)
+{
+  if (fflush(stdout) == 0 && !ferror(stdout)) {
+    return code;
+  }
+  fprintf(stderr, "rft: cannot write standard output: %s\n", strerror(errno));
+  return CLI_FAILED;
+}
+
+int cli_print_json(json_t *value)
+{
+  char *text = NULL;
+  rft_error error = {.struct_size = sizeof error};
+  if (rft_json_take_text(value, 2, &text, &error) != RFT_OK) {
+    return cli_fail(&error);
+  }
+  puts(text);
+  free(text);
+  return CLI_OK;
+}
+
+json_t *cli_json_number(double value)
+{
+  return isfinite(value) ? json_real(value) : json_null();
+}
+
+json_t *cli_json_string(const char *text)
+{
+  json_t *value = json_string(text);
+  char *const ascii = value == NULL ? strdup(text) : NULL;
+  if (ascii != NULL) {
+    for (char *c = ascii; *c != '\0'; ++c) {
+      *c = (unsigned char)*c < 0x80U ? *c : '?';
+    }
+    value = json_string(ascii);
+    free(ascii);
+  }
+  return value;
+}
+
+void *cli_allocate(size_t count, size_t size)
+{
+  void *const memory = calloc(count == 0 ? 1 : count, size);
+  if (memory == NULL) {
+    fputs("rft: out of memory\n", stderr);
+    exit(CLI_FAILED);
+  }
+  return memory;
+}
+
+static void print_warning(void *context, int32_t level, const char *message)
+{
+  (void)context;
+  if (level >= RFT_LOG_WARNING) {
+    fprintf(stderr, "rft: %s: %s\n", level == RFT_LOG_WARNING ? "warning" : "error", message);
+  }
+}
+
+int32_t cli_open_registry(const char *directory, int32_t threads, bool warn,
+                          rft_registry **registry, rft_error *error)
+{
+  const rft_registry_options options = {
+      .struct_size = RFT_STRUCT_SIZE(rft_registry_options, log_context),
+      .threads = threads,
+      .name = "rft",
+      .log = warn ? print_warning : NULL,
+  };
+  rft_registry *made = NULL;
+  int32_t code = rft_registry_create(&options, &made, error);
+  if (code == RFT_OK) {
+    code = directory == NULL ? rft_registry_scan_default(made, error)
+                             : rft_registry_scan(made, directory, error);
+  }
+  if (code != RFT_OK) {
+    rft_registry_destroy(made);
+    return code;
+  }
+  *registry = made;
+  return RFT_OK;
+}

@@ -1,0 +1,23 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// What is evaluated: a policy loss and its config.
+
+#ifndef RFT_CLI_SUBJECT_H
+#define RFT_CLI_SUBJECT_H
+
+#include "rft/host.h"
+
+typedef struct cli_subject {
+  const rft_policy_loss *loss;
+  char *config; ///< JSON text, complete
+  rft_instance *instance;
+} cli_subject;
+
+/// Makes an instance of the loss that `loss` or `preset` names; with neither, of the only one there
+/// is. `config`: JSON text, or "@FILE"; NULL for none. Close it whatever comes back.
+int32_t cli_subject_open(const rft_registry *registry, const char *loss, const char *preset,
+                         const char *config, cli_subject *subject, rft_error *error);
+void cli_subject_close(cli_subject *subject);
+
+#endif // RFT_CLI_SUBJECT_H
