@@ -118,7 +118,9 @@ static int print_text(const cli_subject *subject, const cli_evaluation *evaluati
         (cli_row){{loss->metrics[i]->name, rft_number_text(numbers[i], evaluation->metrics[i]),
                    loss->metrics[i]->description}};
   }
-  printf("%s %s\n\n", loss->name, subject->config);
+  printf("%s\n", loss->name);
+  cli_print_wrapped(subject->config, 2);
+  putchar('\n');
   print_counts(evaluation);
   cli_print_table(3, &heading, rows, (int)count, 0);
   free(numbers);

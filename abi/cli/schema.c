@@ -23,23 +23,27 @@ static const char HELP[] =
     "\n"
     "Exit codes: 0 done, 1 failed, 2 wrong command line.\n";
 
-// The texts of one row; the key and the description are the schema's own.
+// The texts of a row that the schema doesn't hold as they are shown.
 typedef struct row_text {
-  char accepts[RFT_SCHEMA_PHRASE_SIZE];
   char *value;
+  char *meaning;
 } row_text;
 
 static void fill_row(const char *key, const json_t *property, row_text *text, cli_row *row)
 {
+  char accepts[RFT_SCHEMA_PHRASE_SIZE];
+  const char *const description = json_string_value(json_object_get(property, "description"));
+  const size_t size = strlen(description) + sizeof accepts + 16;
   text->value = rft_json_text(json_object_get(property, "default"), 0);
-  *row = (cli_row){{key, text->value == NULL ? "" : text->value,
-                    rft_schema_phrase(text->accepts, property),
-                    json_string_value(json_object_get(property, "description"))}};
+  text->meaning = cli_allocate(size, 1);
+  snprintf(text->meaning, size, "%s Accepts %s.", description,
+           rft_schema_phrase(accepts, property));
+  *row = (cli_row){{key, text->value == NULL ? "" : text->value, text->meaning}};
 }
 
 static void print_properties(const json_t *properties)
 {
-  const cli_row heading = {{"KEY", "DEFAULT", "ACCEPTS", "MEANING"}};
+  const cli_row heading = {{"KEY", "DEFAULT", "MEANING"}};
   cli_row *const rows = cli_allocate(json_object_size(properties), sizeof *rows);
   row_text *const texts = cli_allocate(json_object_size(properties), sizeof *texts);
   int used = 0;
@@ -50,9 +54,10 @@ static void print_properties(const json_t *properties)
     fill_row(key, property, &texts[used], &rows[used]);
     ++used;
   }
-  cli_print_table(4, &heading, rows, used, 0);
+  cli_print_table(3, &heading, rows, used, 0);
   for (int i = 0; i < used; ++i) {
     free(texts[i].value);
+    free(texts[i].meaning);
   }
   free(texts);
   free(rows);

@@ -51,7 +51,6 @@ static void print_words(const char *text, int indent, int width)
     text += length;
     text += strspn(text, " ");
   }
-  putchar('\n');
 }
 
 void cli_print_wrapped(const char *text, int indent)
@@ -59,6 +58,7 @@ void cli_print_wrapped(const char *text, int indent)
   const int room = line_width() - indent;
   printf("%*s", indent, "");
   print_words(text, indent, room < LEAST_LAST_COLUMN ? LEAST_LAST_COLUMN : room);
+  putchar('\n');
 }
 
 static void print_row(int columns, const cli_row *row, const int *widths, int indent)
@@ -88,8 +88,9 @@ void cli_print_table(int columns, const cli_row *heading, const cli_row *rows, i
   }
   fputs(styled ? "\033[1m" : "", stdout);
   print_row(columns, heading, widths, indent);
-  fputs(styled ? "\033[0m" : "", stdout);
+  puts(styled ? "\033[0m" : "");
   for (int j = 0; j < row_count; ++j) {
     print_row(columns, &rows[j], widths, indent);
+    putchar('\n');
   }
 }

@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-enum { CLI_MOST_COLUMNS = 4 };
+enum { CLI_MOST_COLUMNS = 3 };
 
 /// A row of cells, one a column; the last column is wrapped.
 typedef struct cli_row {

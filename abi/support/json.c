@@ -11,6 +11,7 @@
 #include <limits.h>
 #include <locale.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -149,14 +150,23 @@ static void write_object(FILE *out, const json_t *object, int indent, int depth)
   fputc('}', out);
 }
 
-// Arrays stay on one line: the project's hold a few names or numbers.
-static void write_array(FILE *out, const json_t *array, int depth)
+static bool holds_containers(const json_t *array)
 {
+  const json_t *const first = json_array_get(array, 0);
+  return json_is_object(first) || json_is_array(first);
+}
+
+// A list of names or numbers stays on one line.
+static void write_array(FILE *out, const json_t *array, int indent, int depth)
+{
+  const int own_indent = holds_containers(array) ? indent : 0;
   fputc('[', out);
   for (size_t i = 0; i < json_array_size(array); ++i) {
-    fputs(i == 0 ? "" : ", ", out);
-    write_value(out, json_array_get(array, i), 0, depth + 1);
+    fputs(i == 0 ? "" : own_indent > 0 ? "," : ", ", out);
+    write_break(out, own_indent, depth + 1);
+    write_value(out, json_array_get(array, i), own_indent, depth + 1);
   }
+  write_break(out, own_indent, depth);
   fputc(']', out);
 }
 
@@ -167,7 +177,7 @@ static void write_value(FILE *out, const json_t *value, int indent, int depth)
     write_object(out, value, indent, depth);
     break;
   case JSON_ARRAY:
-    write_array(out, value, depth);
+    write_array(out, value, indent, depth);
     break;
   case JSON_STRING:
     write_string(out, json_string_value(value));
