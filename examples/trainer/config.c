@@ -7,7 +7,7 @@
 #include "support/error.h"
 #include "support/json.h"
 #include "support/schema.h"
-#include "yaml.h"
+#include "yaml_reader.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -30,10 +30,11 @@ static int32_t read_stream(FILE *file, const char *path, char **text, size_t *le
     return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "%s: out of memory", path);
   }
   size_t got = 0;
+  bool stored = true;
   while ((got = fread(chunk, 1, sizeof chunk, file)) > 0) {
-    fwrite(chunk, 1, got, memory);
+    stored = fwrite(chunk, 1, got, memory) == got && stored;
   }
-  const bool stored = fclose(memory) == 0;
+  stored = fclose(memory) == 0 && stored;
   if (ferror(file) || !stored) {
     free(data);
     return rft_fail(error, RFT_UNAVAILABLE, "%s: cannot be read: %s", path, strerror(errno));
@@ -52,7 +53,7 @@ static int32_t read_file(const char *path, json_t **value, rft_error *error)
   char *text = NULL;
   size_t length = 0;
   int32_t code = read_stream(file, path, &text, &length, error);
-  fclose(file);
+  (void)fclose(file);
   if (code == RFT_OK) {
     code = yaml_parse(path, text, (int64_t)length, value, error);
     free(text);

@@ -101,11 +101,8 @@ static void decode_one_block(void *context, int64_t i)
 void decode(train_decoder *self, const train_policy *policy, uint8_t *sequences, int64_t count,
             train_rng *generators, float *logprob)
 {
-  decode_call call = {.self = self,
-                      .policy = policy,
-                      .sequences = sequences,
-                      .count = count,
-                      .generators = generators,
-                      .logprob = logprob};
+  decode_call call = {.self = self, .policy = policy, .count = count, .generators = generators};
+  call.sequences = sequences;
+  call.logprob = logprob;
   parallel_run(self->parallel, self->blocks, decode_one_block, &call);
 }

@@ -62,7 +62,7 @@ int32_t log_open(train_log *self, const char *path, int64_t keep, rft_error *err
 void log_close(train_log *self)
 {
   if (self->file != NULL) {
-    fclose(self->file);
+    (void)fclose(self->file);
   }
   *self = (train_log){0};
 }

@@ -171,7 +171,7 @@ static int32_t read_options(options *self, int count, char **arguments, rft_erro
 
 // ---------------------------------------------------------------------------------------- signals
 
-static volatile sig_atomic_t stop;
+static volatile sig_atomic_t stop; // NOLINT(*-non-const-global-variables): set by a signal
 
 static void on_signal(int signal_number)
 {

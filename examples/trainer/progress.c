@@ -63,7 +63,7 @@ static void draw_bar(train_progress *self, double share, double left, const char
   bar[BAR_WIDTH] = '\0';
   snprintf(line, sizeof line, "[%s] %s, %.0f s left", bar, text, left);
   fprintf(stderr, "\r\033[K%.*s", columns() - 1, line);
-  fflush(stderr);
+  (void)fflush(stderr);
   self->bar_shown = true;
 }
 

@@ -69,7 +69,7 @@ ParameterizedTestParameters(trainer_config, yaml_refuses_surprises)
       {"a: 1\nb: *x", "text, line 2: "},
       {"a: 1\n---\nb: 2", "text, line 2: expected one document, found another"},
       {"? [1]\n: 2", "text, line 1: a key must be a plain name"},
-      {"a: [1, 2", "text, line 1: not valid YAML: "},
+      {"a: [1, 2", "text, line 2: not valid YAML: "},
       {"a: 1\n\tb: 2", "text, line 2: not valid YAML: "},
       {"a: \"x\\0y\"", "text, line 1: a NUL character in a string"},
       {"a: 99999999999999999999", "text, line 1: integer out of range: 99999999999999999999"},

@@ -8,8 +8,8 @@
 // that are not scalars, anchors, aliases, tags, a second document. JSON is read as the YAML that it
 // is.
 
-#ifndef TRAIN_YAML_H
-#define TRAIN_YAML_H
+#ifndef TRAIN_YAML_READER_H
+#define TRAIN_YAML_READER_H
 
 #include "rft/plugin.h"
 
@@ -20,4 +20,4 @@
 int32_t yaml_parse(const char *what, const char *text, int64_t length, json_t **value,
                    rft_error *error);
 
-#endif // TRAIN_YAML_H
+#endif // TRAIN_YAML_READER_H

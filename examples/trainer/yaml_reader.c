@@ -1,7 +1,7 @@
 // Copyright 2026 The M2PO plugin authors
 // SPDX-License-Identifier: Apache-2.0
 
-#include "yaml.h"
+#include "yaml_reader.h"
 
 #include "support/error.h"
 #include "support/json.h"
