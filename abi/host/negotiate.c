@@ -6,6 +6,7 @@
 #include "registry.h"
 #include "support/json.h"
 #include "support/schema.h"
+#include "support/structs.h"
 
 #include <inttypes.h>
 #include <stdbool.h>
@@ -18,20 +19,6 @@ enum { WHERE_SIZE = 160 };
 static int32_t fail(rft_error *error, const char *where, const char *problem)
 {
   return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: %s", where, problem);
-}
-
-// A table of a newer minor is longer, and its first fields are those known here (P4). One shorter
-// than in version 1.0 can't be read.
-static int32_t check_size(uint32_t found, uint32_t known, const char *name, const char *where,
-                          rft_error *error)
-{
-  if (found < known) {
-    return rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "%s: expected %s.struct_size to be at least %" PRIu32
-                    ", its size in ABI version 1.0, found %" PRIu32,
-                    where, name, known, found);
-  }
-  return RFT_OK;
 }
 
 static bool is_letter(char c)
@@ -125,10 +112,8 @@ static int32_t check_metrics(const rft_policy_loss *loss, const char *where, rft
   }
   int32_t code = RFT_OK;
   for (int64_t i = 0; code == RFT_OK && i < loss->metric_count; ++i) {
-    code = loss->metrics[i] == NULL
-               ? fail(error, where, "a metric is a null pointer")
-               : check_size(loss->metrics[i]->struct_size, RFT_STRUCT_SIZE(rft_metric, reserved),
-                            "rft_metric", where, error);
+    code = rft_check_table(loss->metrics[i], RFT_STRUCT_SIZE(rft_metric, reserved), "rft_metric",
+                           error);
   }
   for (int64_t i = 0; code == RFT_OK && i < loss->metric_count; ++i) {
     code = check_metric(loss, i, where, error);
@@ -166,11 +151,8 @@ static int32_t check_schema(const rft_policy_loss *loss, const char *where, rft_
 
 static int32_t check_loss(const rft_policy_loss *loss, rft_error *error)
 {
-  if (loss == NULL) {
-    return fail(error, "plugin", "a policy loss is a null pointer");
-  }
-  int32_t code = check_size(loss->struct_size, RFT_STRUCT_SIZE(rft_policy_loss, evaluate),
-                            "rft_policy_loss", "plugin", error);
+  int32_t code =
+      rft_check_table(loss, RFT_STRUCT_SIZE(rft_policy_loss, evaluate), "rft_policy_loss", error);
   if (code != RFT_OK) {
     return code;
   }
@@ -213,12 +195,8 @@ static int32_t check_document(const rft_algorithm_preset *preset, const char *wh
 
 static int32_t check_preset(const rft_algorithm_preset *preset, rft_error *error)
 {
-  if (preset == NULL) {
-    return fail(error, "plugin", "an algorithm preset is a null pointer");
-  }
-  const int32_t code =
-      check_size(preset->struct_size, RFT_STRUCT_SIZE(rft_algorithm_preset, document),
-                 "rft_algorithm_preset", "plugin", error);
+  const int32_t code = rft_check_table(preset, RFT_STRUCT_SIZE(rft_algorithm_preset, document),
+                                       "rft_algorithm_preset", error);
   if (code != RFT_OK) {
     return code;
   }
@@ -235,8 +213,8 @@ static int32_t check_preset(const rft_algorithm_preset *preset, rft_error *error
 
 static int32_t check_head(const rft_plugin *plugin, rft_error *error)
 {
-  const int32_t code = check_size(plugin->struct_size, RFT_STRUCT_SIZE(rft_plugin, get_extension),
-                                  "rft_plugin", "plugin", error);
+  const int32_t code =
+      rft_check_table(plugin, RFT_STRUCT_SIZE(rft_plugin, get_extension), "rft_plugin", error);
   if (code != RFT_OK) {
     return code;
   }
@@ -299,9 +277,6 @@ int32_t rft_negotiate(rft_plugin_entry entry, const rft_host *host, const rft_pl
   if (entered != RFT_OK) {
     return rft_fail(error, entered, "its entry returned %s: %s", rft_code_name(entered),
                     refusal.message[0] == '\0' ? "no message" : refusal.message);
-  }
-  if (given == NULL) {
-    return fail(error, "plugin", "its entry returned OK and no table");
   }
   const int32_t code = check_plugin(given, error);
   if (code == RFT_OK) {
