@@ -34,7 +34,7 @@ warnings := -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 
 # No contraction: results do not depend on whether the machine has fused multiply-add.
-compile = $(CC) -std=gnu11 $(warnings) -ffp-contract=off -fno-math-errno -pthread -MMD -MP \
+compile = $(CC) -std=gnu11 $(warnings) -ffp-contract=off -fno-math-errno -fno-trapping-math -pthread -MMD -MP \
   -Iabi/include -Iabi $(CPPFLAGS) $(module) $(CFLAGS) $(sanitize)
 link = $(CC) $(CFLAGS) $(sanitize) -pthread $(LDFLAGS)
 

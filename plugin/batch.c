@@ -338,20 +338,30 @@ unsigned char *m2po_view_at(const m2po_view *view, int64_t columns, int64_t posi
          ((position % columns) * view->column_stride);
 }
 
+// The positions from `position` to the end of its row, at most `most`.
+static int64_t row_length(int64_t columns, int64_t position, int64_t most)
+{
+  const int64_t left = columns - (position % columns);
+  return left < most ? left : most;
+}
+
 void m2po_view_load(const m2po_view *view, int64_t columns, int64_t start, int64_t count,
                     double *values)
 {
-  int64_t done = 0;
-  while (done < count) { // a row's part at a time
-    const int64_t column = (start + done) % columns;
-    const int64_t left = columns - column;
-    const int64_t length = left < count - done ? left : count - done;
-    const unsigned char *address = m2po_view_at(view, columns, start + done);
-    for (int64_t i = 0; i < length; ++i) {
-      values[done + i] = m2po_element_load(view->element, address);
-      address += view->column_stride;
-    }
-    done += length;
+  for (int64_t done = 0, length = 0; done < count; done += length) {
+    length = row_length(columns, start + done, count - done);
+    m2po_element_load(view->element, m2po_view_at(view, columns, start + done), view->column_stride,
+                      length, values + done);
+  }
+}
+
+void m2po_view_store(const m2po_view *view, int64_t columns, int64_t start, int64_t count,
+                     const double *values)
+{
+  for (int64_t done = 0, length = 0; done < count; done += length) {
+    length = row_length(columns, start + done, count - done);
+    m2po_element_store(view->element, m2po_view_at(view, columns, start + done),
+                       view->column_stride, length, values + done);
   }
 }
 
@@ -366,8 +376,8 @@ void m2po_batch_load_advantages(const m2po_batch *batch, int64_t start, int64_t 
   int64_t position = start;
   while (position < start + count) {
     const int64_t end = m2po_batch_sequence_start(batch, sequence + 1);
-    const double advantage =
-        m2po_element_load(batch->advantages.element, m2po_view_at(&batch->advantages, 1, sequence));
+    const double advantage = m2po_element_load_one(batch->advantages.element,
+                                                   m2po_view_at(&batch->advantages, 1, sequence));
     for (; position < end && position < start + count; ++position) {
       values[position - start] = advantage;
     }
@@ -382,7 +392,7 @@ int64_t m2po_batch_sequence_start(const m2po_batch *batch, int64_t sequence)
   }
   const unsigned char *const address =
       batch->cu_seqlens.data + (sequence * batch->cu_seqlens.column_stride);
-  return (int64_t)m2po_element_load(batch->cu_seqlens.element, address);
+  return (int64_t)m2po_element_load_one(batch->cu_seqlens.element, address);
 }
 
 int64_t m2po_batch_sequence_at(const m2po_batch *batch, int64_t position)

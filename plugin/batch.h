@@ -60,6 +60,10 @@ int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
 void m2po_view_load(const m2po_view *view, int64_t columns, int64_t start, int64_t count,
                     double *values);
 
+/// Writes positions [start, start + count), each rounded to the view's float element.
+void m2po_view_store(const m2po_view *view, int64_t columns, int64_t start, int64_t count,
+                     const double *values);
+
 /// The address of one position.
 unsigned char *m2po_view_at(const m2po_view *view, int64_t columns, int64_t position);
 

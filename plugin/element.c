@@ -66,59 +66,82 @@ bool m2po_element_is_float(m2po_element element)
   return element >= M2PO_FLOAT16;
 }
 
-static double widen_float16(uint16_t bits)
+// A float16's bits, moved to where a float32 has them, are the value times 2^-112; the exponent of
+// infinity and NaN has to be filled up.
+static double widen_float16(uint16_t half)
 {
-  const int exponent = (bits >> FLOAT16_FRACTION) & FLOAT16_INFINITY;
-  const int fraction = bits & ((1 << FLOAT16_FRACTION) - 1);
-  const double sign = (bits >> 15) != 0 ? -1.0 : 1.0;
-  if (exponent == FLOAT16_INFINITY) {
-    return fraction != 0 ? NAN : sign * INFINITY;
-  }
-  const int implicit = exponent == 0 ? 0 : 1 << FLOAT16_FRACTION;
-  const int scale = (exponent == 0 ? 1 : exponent) - FLOAT16_BIAS - FLOAT16_FRACTION;
-  return sign * ldexp(implicit + fraction, scale);
+  const bool finite = ((half >> FLOAT16_FRACTION) & FLOAT16_INFINITY) != FLOAT16_INFINITY;
+  const uint32_t bits = ((uint32_t)(half & 0x7FFF) << 13) | (finite ? 0 : 0x7F800000U);
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  const double size = (double)value * 0x1p112;
+  return (half >> 15) != 0 ? -size : size;
 }
 
-static double widen_bfloat16(uint16_t bits)
+static double widen_bfloat16(uint16_t half)
 {
-  const uint32_t wide = (uint32_t)bits << BFLOAT16_SHIFT;
+  const uint32_t bits = (uint32_t)half << BFLOAT16_SHIFT;
   float value;
-  memcpy(&value, &wide, sizeof value);
+  memcpy(&value, &bits, sizeof value);
   return value;
 }
 
-// memcpy: an odd byte_offset or stride may leave elements unaligned.
-#define LOAD(type, address)                                                                        \
-  __extension__({                                                                                  \
-    type load_value;                                                                               \
-    memcpy(&load_value, address, sizeof load_value);                                               \
-    load_value;                                                                                    \
-  })
+static double as_is(double value)
+{
+  return value;
+}
 
-double m2po_element_load(m2po_element element, const unsigned char *address)
+// One loop a type, and a second one for elements side by side, which the compiler turns into vector
+// instructions. memcpy: an odd byte_offset or stride may leave elements unaligned.
+#define LOAD(type, widen)                                                                          \
+  do {                                                                                             \
+    if (stride == sizeof(type)) {                                                                  \
+      for (int64_t i = 0; i < count; ++i) {                                                        \
+        type element_value;                                                                        \
+        memcpy(&element_value, address + i * (int64_t)sizeof(type), sizeof element_value);         \
+        values[i] = widen(element_value);                                                          \
+      }                                                                                            \
+    } else {                                                                                       \
+      for (int64_t i = 0; i < count; ++i) {                                                        \
+        type element_value;                                                                        \
+        memcpy(&element_value, address + i * stride, sizeof element_value);                        \
+        values[i] = widen(element_value);                                                          \
+      }                                                                                            \
+    }                                                                                              \
+  } while (0)
+
+void m2po_element_load(m2po_element element, const unsigned char *address, int64_t stride,
+                       int64_t count, double *values)
 {
   switch (element) {
   case M2PO_BOOL:
   case M2PO_UINT8:
-    return *address;
+    LOAD(uint8_t, as_is);
+    break;
   case M2PO_INT8:
-    return LOAD(int8_t, address);
+    LOAD(int8_t, as_is);
+    break;
   case M2PO_INT32:
-    return LOAD(int32_t, address);
+    LOAD(int32_t, as_is);
+    break;
   case M2PO_INT64:
-    return (double)LOAD(int64_t, address);
+    LOAD(int64_t, (double));
+    break;
   case M2PO_FLOAT16:
-    return widen_float16(LOAD(uint16_t, address));
+    LOAD(uint16_t, widen_float16);
+    break;
   case M2PO_BFLOAT16:
-    return widen_bfloat16(LOAD(uint16_t, address));
+    LOAD(uint16_t, widen_bfloat16);
+    break;
   case M2PO_FLOAT32:
-    return LOAD(float, address);
+    LOAD(float, as_is);
+    break;
   case M2PO_FLOAT64:
-    return LOAD(double, address);
+    LOAD(double, as_is);
+    break;
   case M2PO_UNSUPPORTED:
     break;
   }
-  return NAN;
 }
 
 // Rounds to the format's spacing at this size by adding and taking away a power of two so large
@@ -178,23 +201,49 @@ static uint16_t bfloat16_bits(double value)
   return (uint16_t)(bits >> BFLOAT16_SHIFT);
 }
 
-void m2po_element_store(m2po_element element, unsigned char *address, double value)
+static uint16_t narrow_float16(double value)
+{
+  return float16_bits(round_to(&float16_format, value));
+}
+
+static uint16_t narrow_bfloat16(double value)
+{
+  return bfloat16_bits(round_to(&bfloat16_format, value));
+}
+
+// As LOAD, the other way.
+#define STORE(type, narrow)                                                                        \
+  do {                                                                                             \
+    if (stride == sizeof(type)) {                                                                  \
+      for (int64_t i = 0; i < count; ++i) {                                                        \
+        const type element_value = (type)narrow(values[i]);                                        \
+        memcpy(address + i * (int64_t)sizeof(type), &element_value, sizeof element_value);         \
+      }                                                                                            \
+    } else {                                                                                       \
+      for (int64_t i = 0; i < count; ++i) {                                                        \
+        const type element_value = (type)narrow(values[i]);                                        \
+        memcpy(address + i * stride, &element_value, sizeof element_value);                        \
+      }                                                                                            \
+    }                                                                                              \
+  } while (0)
+
+void m2po_element_store(m2po_element element, unsigned char *address, int64_t stride, int64_t count,
+                        const double *values)
 {
   switch (element) {
   case M2PO_FLOAT16:
-    memcpy(address, &(uint16_t){float16_bits(value)}, sizeof(uint16_t));
+    STORE(uint16_t, narrow_float16);
     break;
   case M2PO_BFLOAT16:
-    memcpy(address, &(uint16_t){bfloat16_bits(value)}, sizeof(uint16_t));
+    STORE(uint16_t, narrow_bfloat16);
     break;
   case M2PO_FLOAT32:
-    memcpy(address, &(float){(float)value}, sizeof(float));
+    STORE(float, as_is);
     break;
   case M2PO_FLOAT64:
-    memcpy(address, &value, sizeof value);
+    STORE(double, as_is);
     break;
   default:
-    *address = value != 0 ? 1 : 0;
     break;
   }
 }

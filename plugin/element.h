@@ -27,13 +27,24 @@ m2po_element m2po_element_of(rft_dtype dtype);
 int64_t m2po_element_size(m2po_element element);
 bool m2po_element_is_float(m2po_element element);
 
-/// Reads an element. Floats widen exactly; an int64 beyond 2^53 is rounded, but never to zero.
-double m2po_element_load(m2po_element element, const unsigned char *address);
+/// Reads `count` elements that are `stride` bytes apart. Floats widen exactly; an int64 beyond 2^53
+/// is rounded, but never to zero.
+void m2po_element_load(m2po_element element, const unsigned char *address, int64_t stride,
+                       int64_t count, double *values);
+
+/// Reads one.
+static inline double m2po_element_load_one(m2po_element element, const unsigned char *address)
+{
+  double value;
+  m2po_element_load(element, address, 0, 1, &value);
+  return value;
+}
 
 /// Rounds to the nearest value of a float element, ties to even; beyond the largest: infinity.
 double m2po_element_round(m2po_element element, double value);
 
-/// Writes a value that m2po_element_round gave; into bool and uint8: 1 for what is not 0.
-void m2po_element_store(m2po_element element, unsigned char *address, double value);
+/// Writes `count` elements of a float type that are `stride` bytes apart, each rounded.
+void m2po_element_store(m2po_element element, unsigned char *address, int64_t stride, int64_t count,
+                        const double *values);
 
 #endif // M2PO_ELEMENT_H

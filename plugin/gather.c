@@ -45,8 +45,8 @@ typedef struct gathering {
 
 static void tally_add(tally_bins *tally, double square, bool wide)
 {
-  const m2po_parts parts = m2po_exact_parts(square);
   if (wide) {
+    const m2po_parts parts = m2po_exact_parts(square);
     m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
     return;
   }
@@ -74,24 +74,14 @@ static double square(double d, bool wide)
   return wide ? d * d : (double)((float)d * (float)d);
 }
 
-static bool in_trust_region(double advantage, double d)
-{
-  return (advantage > 0 && d > 0) || (advantage < 0 && d < 0);
-}
-
-// Records the first fault of a range; later ones are not looked for.
-static bool faulty(const gathering *job, token_range *range, m2po_fault_kind kind,
-                   const char *tensor, int64_t index, double value)
-{
-  range->fault = (m2po_fault){kind, tensor, index, job->batch.columns, value};
-  return false;
-}
-
+// A block of positions. Past the batch's end `mask` is 0.
 typedef struct token_block {
   double policy[M2PO_BLOCK];
   double behavior[M2PO_BLOCK];
   double advantages[M2PO_BLOCK];
   double mask[M2PO_BLOCK];
+  double square[M2PO_BLOCK];      ///< m of the tokens of T, 0 elsewhere
+  double constrained[M2PO_BLOCK]; ///< 1 for the tokens of T, 0 elsewhere
 } token_block;
 
 static void load_block(const gathering *job, int64_t start, int64_t count, token_block *block)
@@ -101,62 +91,99 @@ static void load_block(const gathering *job, int64_t start, int64_t count, token
   m2po_view_load(job->policy, batch->columns, start, count, block->policy);
   m2po_view_load(&batch->old_logprob, batch->columns, start, count, block->behavior);
   m2po_batch_load_advantages(batch, start, count, block->advantages);
+  for (int64_t i = count; i < M2PO_BLOCK; ++i) {
+    block->mask[i] = 0.0;
+  }
 }
 
-// Takes one valid token into the range's sums.
-static bool take_token(const gathering *job, token_range *range, const token_block *block,
+// No branch in the loop, so that it becomes vector instructions.
+static void compute_squares(token_block *block, bool wide, bool all_tokens)
+{
+  const double least = all_tokens ? -1.0 : 0.0; // of `along`, not included
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double d = m2po_log_ratio(block->policy[i], block->behavior[i], wide);
+    const double m = square(d, wide);
+    // 1 where the ratio moves the way that the advantage pushes.
+    const double up = d > 0 ? 1.0 : 0.0;
+    const double down = d < 0 ? 1.0 : 0.0;
+    const double against = block->advantages[i] < 0 ? down : 0.0;
+    const double along = block->advantages[i] > 0 ? up : against;
+    const double in = along > least ? 1.0 : 0.0;
+    block->constrained[i] = block->mask[i] != 0 ? in : 0.0;
+    block->square[i] = block->constrained[i] != 0 ? m : 0.0;
+  }
+}
+
+static bool is_clean(const token_block *block, bool float_mask)
+{
+  double dirty = 0.0;
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    // x - x is 0 for finite x only, and NaN is unequal to 0.
+    const double nothing =
+        (block->policy[i] - block->policy[i]) + (block->behavior[i] - block->behavior[i]) +
+        (block->advantages[i] - block->advantages[i]) + (block->square[i] - block->square[i]);
+    const double mask = block->mask[i];
+    const double other = float_mask && mask != 1 ? 1.0 : 0.0;
+    const double unusable = nothing != 0 ? 1.0 : other;
+    dirty += mask != 0 ? unusable : 0.0;
+  }
+  return dirty == 0;
+}
+
+static bool has_fault(const gathering *job, token_range *range, m2po_fault_kind kind,
+                      const char *tensor, int64_t position, double value)
+{
+  range->fault = (m2po_fault){kind, tensor, position, job->batch.columns, value};
+  return true;
+}
+
+// Finds the first unusable value of a block that has one.
+static bool find_fault(const gathering *job, token_range *range, const token_block *block,
                        int64_t i, int64_t position)
 {
-  const double policy = block->policy[i];
-  const double behavior = block->behavior[i];
-  const double advantage = block->advantages[i];
-  if (!isfinite(policy)) {
-    return faulty(job, range, M2PO_NOT_FINITE, job->policy_name, position, policy);
+  const double mask = block->mask[i];
+  if (m2po_element_is_float(job->batch.mask.element) && mask != 0 && mask != 1) {
+    return has_fault(job, range, M2PO_NOT_A_MASK, "mask", position, mask);
   }
-  if (!isfinite(behavior)) {
-    return faulty(job, range, M2PO_NOT_FINITE, "old_logprob", position, behavior);
+  if (mask == 0) {
+    return false;
   }
-  if (!isfinite(advantage)) {
-    return faulty(job, range, M2PO_NOT_FINITE, "advantages", position, advantage);
+  if (!isfinite(block->policy[i])) {
+    return has_fault(job, range, M2PO_NOT_FINITE, job->policy_name, position, block->policy[i]);
   }
-  const double d = m2po_log_ratio(policy, behavior, job->wide);
-  if (job->config->selection == M2PO_TRUST_REGION && !in_trust_region(advantage, d)) {
-    return true;
+  if (!isfinite(block->behavior[i])) {
+    return has_fault(job, range, M2PO_NOT_FINITE, "old_logprob", position, block->behavior[i]);
   }
-  const double m = square(d, job->wide);
-  if (isinf(m)) {
-    return faulty(job, range, M2PO_SQUARE_OVERFLOW, job->policy_name, position, d);
+  if (!isfinite(block->advantages[i])) {
+    return has_fault(job, range, M2PO_NOT_FINITE, "advantages", position, block->advantages[i]);
   }
-  ++range->constrained;
-  if (m2po_is_candidate(job->rule, m)) {
-    ++range->candidates;
-    job->gathered->candidate[position / WORD_BITS] |= UINT64_C(1) << (position % WORD_BITS);
-    tally_add(&range->over, m, job->wide);
-  } else {
-    tally_add(&range->rest, m, job->wide);
+  if (isinf(block->square[i])) {
+    const double d = m2po_log_ratio(block->policy[i], block->behavior[i], job->wide);
+    return has_fault(job, range, M2PO_SQUARE_OVERFLOW, job->policy_name, position, d);
   }
-  return true;
+  return false;
 }
 
-static bool take_block(const gathering *job, token_range *range, const token_block *block,
-                       int64_t start, int64_t count)
+// Takes 64 positions, the bits of one word, into the range's sums.
+static void take_word(const gathering *job, token_range *range, const token_block *block,
+                      int64_t first, int64_t position)
 {
-  const bool float_mask = m2po_element_is_float(job->batch.mask.element);
-  for (int64_t i = 0; i < count; ++i) {
-    const double valid = block->mask[i];
-    const int64_t position = start + i;
-    if (float_mask && valid != 0 && valid != 1) {
-      return faulty(job, range, M2PO_NOT_A_MASK, "mask", position, valid);
-    }
-    if (valid == 0) {
-      continue;
-    }
-    job->gathered->valid[position / WORD_BITS] |= UINT64_C(1) << (position % WORD_BITS);
-    if (!take_token(job, range, block, i, position)) {
-      return false;
-    }
+  uint64_t valid = 0;
+  uint64_t candidates = 0;
+  for (int64_t bit = 0; bit < WORD_BITS; ++bit) {
+    const int64_t i = first + bit;
+    const bool over = block->constrained[i] != 0 && m2po_is_candidate(job->rule, block->square[i]);
+    valid |= (uint64_t)(block->mask[i] != 0) << bit;
+    candidates |= (uint64_t)over << bit;
+    range->constrained += block->constrained[i] != 0;
+    tally_add(&range->rest, over ? 0.0 : block->square[i], job->wide);
   }
-  return true;
+  job->gathered->valid[position / WORD_BITS] = valid;
+  job->gathered->candidate[position / WORD_BITS] = candidates;
+  range->candidates += __builtin_popcountll(candidates);
+  for (; candidates != 0; candidates &= candidates - 1) {
+    tally_add(&range->over, block->square[first + __builtin_ctzll(candidates)], job->wide);
+  }
 }
 
 // First reading: bits, counts and sums.
@@ -165,12 +192,21 @@ static void read_range(void *context, int64_t index)
   const gathering *const job = context;
   token_range *const range = &job->ranges[index];
   token_block block;
+  memset(&block, 0, sizeof block);
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
     load_block(job, start, count, &block);
-    if (!take_block(job, range, &block, start, count)) {
+    compute_squares(&block, job->wide, job->config->selection == M2PO_ALL_TOKENS);
+    if (!is_clean(&block, m2po_element_is_float(job->batch.mask.element))) {
+      int64_t i = 0;
+      while (i < count && !find_fault(job, range, &block, i, start + i)) {
+        ++i;
+      }
       return;
+    }
+    for (int64_t first = 0; first < count; first += WORD_BITS) {
+      take_word(job, range, &block, first, start + first);
     }
   }
 }
@@ -180,8 +216,9 @@ static double square_at(const gathering *job, int64_t position)
   const m2po_view *const behavior = &job->batch.old_logprob;
   const int64_t columns = job->batch.columns;
   const double d = m2po_log_ratio(
-      m2po_element_load(job->policy->element, m2po_view_at(job->policy, columns, position)),
-      m2po_element_load(behavior->element, m2po_view_at(behavior, columns, position)), job->wide);
+      m2po_element_load_one(job->policy->element, m2po_view_at(job->policy, columns, position)),
+      m2po_element_load_one(behavior->element, m2po_view_at(behavior, columns, position)),
+      job->wide);
   return square(d, job->wide);
 }
 

@@ -3,39 +3,32 @@
 
 #include "loss.h"
 
+#include "exponential.h"
 #include "fault.h"
 #include "instance.h"
 #include "metrics.h"
 #include "support/error.h"
 #include "support/structs.h"
-#include "surrogate.h"
+#include "terms.h"
 #include "weights.h"
 
 #include <float.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 // Positions that are summed in order. Chunks are added in order too, so that the sum does not
 // depend on which thread took which.
 enum { CHUNK = 4 * M2PO_BLOCK };
 
-// Log-ratios are clamped to this in the metrics when log_ratio_clip is wider: their sums stay
-// finite.
-static const double metric_clip = 80.0;
-
-typedef struct chunk_sums {
-  double loss;
-  double ratio_sum;
-  double k1_sum;
-  double k3_sum;
-  double log_ratio_abs_max;
-  double ratio_max;
-  double ratio_min;
-  int64_t tokens;
-  int64_t clipped;
-  int64_t log_ratio_clipped;
+// What reading a batch before computing tells: a first fault, and how large things may get.
+typedef struct batch_survey {
   m2po_fault fault;
-} chunk_sums;
+  double log_ratio; ///< largest |d|
+  double advantage; ///< largest |A|
+  double weight;    ///< largest
+} batch_survey;
 
 typedef struct evaluation {
   const m2po_config *config;
@@ -46,225 +39,240 @@ typedef struct evaluation {
   const char *reference_name;
   bool wide;
   bool measures; ///< metrics are wanted
-  bool writes;   ///< second reading: nothing can fail any more, the gradient is written
   m2po_weights weights;
-  chunk_sums *chunks;
+  batch_survey *surveys; ///< [chunks]
+  m2po_measures *parts;  ///< [chunks]
 } evaluation;
 
-typedef struct token_block {
-  double logprob[M2PO_BLOCK];
-  double reference[M2PO_BLOCK];
-  double advantages[M2PO_BLOCK];
-  double mask[M2PO_BLOCK];
-  double keep[M2PO_BLOCK];
-  double weights[M2PO_BLOCK];
-} token_block;
+// -------------------------------------------------------------------------------------- the blocks
 
-static void load_block(const evaluation *job, int64_t start, int64_t count, token_block *block)
+static void load_block(const evaluation *job, int64_t start, int64_t count, m2po_terms *terms)
 {
   const m2po_batch *const batch = &job->batch;
-  m2po_view_load(&batch->logprob, batch->columns, start, count, block->logprob);
-  m2po_view_load(job->reference, batch->columns, start, count, block->reference);
-  m2po_view_load(&batch->mask, batch->columns, start, count, block->mask);
-  m2po_batch_load_advantages(batch, start, count, block->advantages);
-  m2po_weights_load(&job->weights, batch, start, count, block->weights);
+  m2po_view_load(&batch->logprob, batch->columns, start, count, terms->logprob);
+  m2po_view_load(job->reference, batch->columns, start, count, terms->reference);
+  m2po_view_load(&batch->mask, batch->columns, start, count, terms->mask);
+  m2po_batch_load_advantages(batch, start, count, terms->advantages);
+  m2po_weights_load(&job->weights, batch, start, count, terms->weights);
   if (m2po_view_present(&job->keep)) {
-    m2po_view_load(&job->keep, batch->columns, start, count, block->keep);
+    m2po_view_load(&job->keep, batch->columns, start, count, terms->keep);
+  } else {
+    m2po_terms_fill(terms->keep, 0, 1.0);
+  }
+  m2po_terms_fill(terms->mask, count, 0.0);
+}
+
+// Calls body for each block of a chunk, with its first position and length, until one returns
+// false.
+static void each_block(const evaluation *job, int64_t chunk,
+                       bool (*body)(const evaluation *job, int64_t chunk, m2po_terms *terms,
+                                    int64_t start, int64_t count))
+{
+  const int64_t first = chunk * CHUNK;
+  const int64_t left = job->batch.count - first;
+  const int64_t end = first + (left < CHUNK ? left : CHUNK);
+  m2po_terms terms;
+  memset(&terms, 0, sizeof terms);
+  for (int64_t start = first; start < end; start += M2PO_BLOCK) {
+    const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
+    load_block(job, start, count, &terms);
+    m2po_terms_log_ratios(&terms, job->wide);
+    if (!body(job, chunk, &terms, start, count)) {
+      return;
+    }
   }
 }
 
-static double clamp(double value, double limit)
-{
-  return value < -limit ? -limit : value > limit ? limit : value;
-}
+// ------------------------------------------------------------------------------- first reading
 
-static m2po_fault_kind check_mask(const evaluation *job, double mask)
+static bool has_fault(batch_survey *survey, const evaluation *job, m2po_fault_kind kind,
+                      const char *tensor, int64_t position, double value)
 {
-  const bool fits = !m2po_element_is_float(job->batch.mask.element) || mask == 0 || mask == 1;
-  return fits ? M2PO_NO_FAULT : M2PO_NOT_A_MASK;
-}
-
-static bool faulty(const evaluation *job, chunk_sums *sums, m2po_fault_kind kind,
-                   const char *tensor, int64_t position, double value)
-{
-  if (kind == M2PO_NO_FAULT) {
-    return false;
-  }
-  sums->fault = (m2po_fault){kind, tensor, position, job->batch.columns, value};
+  survey->fault = (m2po_fault){kind, tensor, position, job->batch.columns, value};
   return true;
 }
 
-static m2po_fault_kind check_finite(double value)
+// Finds the first unusable value of a block that has one.
+static bool find_fault(const evaluation *job, batch_survey *survey, const m2po_terms *terms,
+                       int64_t i, int64_t position)
 {
-  return isfinite(value) ? M2PO_NO_FAULT : M2PO_NOT_FINITE;
-}
-
-// Is the token's input unusable?
-static bool input_faulty(const evaluation *job, chunk_sums *sums, const token_block *block,
-                         int64_t i, int64_t position)
-{
-  return faulty(job, sums, check_finite(block->logprob[i]), "logprob", position,
-                block->logprob[i]) ||
-         faulty(job, sums, check_finite(block->reference[i]), job->reference_name, position,
-                block->reference[i]) ||
-         faulty(job, sums, check_finite(block->advantages[i]), "advantages", position,
-                block->advantages[i]);
-}
-
-static void measure(const evaluation *job, chunk_sums *sums, double d)
-{
-  const double limit = fmin(job->config->log_ratio_clip, metric_clip);
-  const double clamped = clamp(d, limit);
-  const double ratio = m2po_exp(clamped);
-  sums->ratio_sum += ratio;
-  sums->k1_sum -= clamped;
-  sums->k3_sum += ratio - 1.0 - clamped;
-  sums->log_ratio_clipped += fabs(d) > job->config->log_ratio_clip ? 1 : 0;
-  sums->log_ratio_abs_max = fmax(sums->log_ratio_abs_max, fabs(d));
-  sums->ratio_max = fmax(sums->ratio_max, ratio);
-  sums->ratio_min = fmin(sums->ratio_min, ratio);
-}
-
-// The loss and gradient of a kept token with A != 0; `*gradient` is 0 where it is unusable.
-static bool term_faulty(const evaluation *job, chunk_sums *sums, double advantage, double d,
-                        double weight, int64_t position, double *gradient)
-{
-  const double ratio = m2po_exp(clamp(d, job->config->log_ratio_clip));
-  const double largest = job->wide ? DBL_MAX : (double)FLT_MAX;
-  if (faulty(job, sums, ratio > largest ? M2PO_RATIO_OVERFLOW : M2PO_NO_FAULT, "logprob", position,
-             d)) {
-    return true;
+  const double mask = terms->mask[i];
+  if (m2po_element_is_float(job->batch.mask.element) && mask != 0 && mask != 1) {
+    return has_fault(survey, job, M2PO_NOT_A_MASK, "mask", position, mask);
   }
-  const m2po_term term = m2po_surrogate_term(job->config, advantage, ratio);
-  const double loss = weight * term.loss;
-  const double slope = m2po_element_round(job->gradient.element, weight * term.slope);
-  if (faulty(job, sums, isfinite(loss) ? M2PO_NO_FAULT : M2PO_LOSS_OVERFLOW, "logprob", position,
-             d) ||
-      faulty(job, sums, isfinite(slope) ? M2PO_NO_FAULT : M2PO_GRADIENT_OVERFLOW, "logprob",
-             position, d)) {
-    return true;
+  if (mask == 0) {
+    return false;
   }
-  sums->loss += loss;
-  sums->clipped += term.clipped ? 1 : 0;
-  *gradient = slope;
+  if (!isfinite(terms->logprob[i])) {
+    return has_fault(survey, job, M2PO_NOT_FINITE, "logprob", position, terms->logprob[i]);
+  }
+  if (!isfinite(terms->reference[i])) {
+    return has_fault(survey, job, M2PO_NOT_FINITE, job->reference_name, position,
+                     terms->reference[i]);
+  }
+  if (!isfinite(terms->advantages[i])) {
+    return has_fault(survey, job, M2PO_NOT_FINITE, "advantages", position, terms->advantages[i]);
+  }
   return false;
 }
 
-// One position. Masked, dropped and A = 0 positions get a gradient of exactly 0.
-static bool take_position(const evaluation *job, chunk_sums *sums, const token_block *block,
-                          int64_t i, int64_t position)
+static bool survey_block(const evaluation *job, int64_t chunk, m2po_terms *terms, int64_t start,
+                         int64_t count)
 {
-  double gradient = 0.0;
-  if (faulty(job, sums, check_mask(job, block->mask[i]), "mask", position, block->mask[i])) {
+  batch_survey *const survey = &job->surveys[chunk];
+  if (!m2po_terms_are_clean(terms, m2po_element_is_float(job->batch.mask.element))) {
+    int64_t i = 0;
+    while (i < count && !find_fault(job, survey, terms, i, start + i)) {
+      ++i;
+    }
     return false;
   }
-  if (block->mask[i] != 0) {
-    if (input_faulty(job, sums, block, i, position)) {
-      return false;
-    }
-    const double d = m2po_log_ratio(block->logprob[i], block->reference[i], job->wide);
-    ++sums->tokens;
-    if (job->measures) {
-      measure(job, sums, d);
-    }
-    const bool kept = !m2po_view_present(&job->keep) || block->keep[i] != 0;
-    if (kept && block->advantages[i] != 0 &&
-        term_faulty(job, sums, block->advantages[i], d, block->weights[i], position, &gradient)) {
-      return false;
-    }
+  survey->log_ratio = fmax(survey->log_ratio, m2po_terms_largest(terms, terms->log_ratio));
+  survey->advantage = fmax(survey->advantage, m2po_terms_largest(terms, terms->advantages));
+  survey->weight = fmax(survey->weight, m2po_terms_largest(terms, terms->weights));
+  return true;
+}
+
+static void survey_chunk(void *context, int64_t chunk)
+{
+  const evaluation *const job = context;
+  job->surveys[chunk] = (batch_survey){.log_ratio = 0};
+  each_block(job, chunk, survey_block);
+}
+
+static batch_survey add_surveys(const evaluation *job, int64_t chunks)
+{
+  batch_survey all = {.log_ratio = 0};
+  for (int64_t i = 0; i < chunks && all.fault.kind == M2PO_NO_FAULT; ++i) {
+    const batch_survey *const part = &job->surveys[i];
+    all.fault = part->fault;
+    all.log_ratio = fmax(all.log_ratio, part->log_ratio);
+    all.advantage = fmax(all.advantage, part->advantage);
+    all.weight = fmax(all.weight, part->weight);
   }
-  if (job->writes) {
-    m2po_element_store(job->gradient.element,
-                       m2po_view_at(&job->gradient, job->batch.columns, position), gradient);
+  return all;
+}
+
+// The largest ratio that the loss may use: of the type that it is computed in.
+static double largest_ratio(const evaluation *job)
+{
+  return job->wide ? DBL_MAX : (double)FLT_MAX;
+}
+
+// Might a term overflow? Every surrogate's loss and slope is at most A r, A c or 4 A / t in size.
+static bool may_overflow(const evaluation *job, const batch_survey *all)
+{
+  const m2po_config *const config = job->config;
+  const double ratio = m2po_exp(fmin(all->log_ratio, config->log_ratio_clip));
+  const double gate = 4.0 / fmin(config->sapo_tau_pos, config->sapo_tau_neg);
+  const double cap = fmax(1.0 + config->clip_range_high, gate);
+  const double term = all->weight * all->advantage * fmax(ratio, cap);
+  const double slope = m2po_element_round(job->gradient.element, 2.0 * term);
+  return !(ratio < largest_ratio(job) / 2 && isfinite(slope) &&
+           isfinite(term * (double)job->batch.count));
+}
+
+// Computes without writing, and finds the first term that overflows.
+static bool rehearse_block(const evaluation *job, int64_t chunk, m2po_terms *terms, int64_t start,
+                           int64_t count)
+{
+  m2po_terms_compute(terms, job->config);
+  const double largest = largest_ratio(job);
+  batch_survey *const survey = &job->surveys[chunk];
+  for (int64_t i = 0; i < count; ++i) {
+    const double slope = m2po_element_round(job->gradient.element, terms->slope[i]);
+    const m2po_fault_kind kind = terms->ratio[i] > largest   ? M2PO_RATIO_OVERFLOW
+                                 : !isfinite(terms->loss[i]) ? M2PO_LOSS_OVERFLOW
+                                 : !isfinite(slope)          ? M2PO_GRADIENT_OVERFLOW
+                                                             : M2PO_NO_FAULT;
+    if (kind != M2PO_NO_FAULT) {
+      return !has_fault(survey, job, kind, "logprob", start + i, terms->log_ratio[i]);
+    }
   }
   return true;
 }
 
-static void take_chunk(void *context, int64_t index)
+static void rehearse_chunk(void *context, int64_t chunk)
 {
   const evaluation *const job = context;
-  chunk_sums *const sums = &job->chunks[index];
-  *sums =
-      (chunk_sums){.ratio_max = -INFINITY, .log_ratio_abs_max = -INFINITY, .ratio_min = INFINITY};
-  const int64_t first = index * CHUNK;
-  const int64_t left = job->batch.count - first;
-  const int64_t end = first + (left < CHUNK ? left : CHUNK);
-  token_block block;
-  for (int64_t start = first; start < end; start += M2PO_BLOCK) {
-    const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
-    load_block(job, start, count, &block);
-    for (int64_t i = 0; i < count; ++i) {
-      if (!take_position(job, sums, &block, i, start + i)) {
-        return;
-      }
-    }
-  }
+  each_block(job, chunk, rehearse_block);
 }
 
-static chunk_sums add_chunks(const evaluation *job, int64_t chunks)
+// ------------------------------------------------------------------------------ second reading
+
+static bool compute_block(const evaluation *job, int64_t chunk, m2po_terms *terms, int64_t start,
+                          int64_t count)
 {
-  chunk_sums total = {
-      .ratio_max = -INFINITY, .log_ratio_abs_max = -INFINITY, .ratio_min = INFINITY};
-  for (int64_t i = 0; i < chunks && total.fault.kind == M2PO_NO_FAULT; ++i) {
-    const chunk_sums *const part = &job->chunks[i];
-    total.fault = part->fault;
-    total.loss += part->loss;
-    total.ratio_sum += part->ratio_sum;
-    total.k1_sum += part->k1_sum;
-    total.k3_sum += part->k3_sum;
-    total.log_ratio_abs_max = fmax(total.log_ratio_abs_max, part->log_ratio_abs_max);
-    total.ratio_max = fmax(total.ratio_max, part->ratio_max);
-    total.ratio_min = fmin(total.ratio_min, part->ratio_min);
-    total.tokens += part->tokens;
-    total.clipped += part->clipped;
-    total.log_ratio_clipped += part->log_ratio_clipped;
+  m2po_terms_compute(terms, job->config);
+  const m2po_measures part = m2po_terms_measure(terms, job->config, job->measures);
+  m2po_measures_add(&job->parts[chunk], &part);
+  if (m2po_view_present(&job->gradient)) {
+    m2po_view_store(&job->gradient, job->batch.columns, start, count, terms->slope);
   }
-  return total;
+  return true;
 }
 
-static void fill_output(const chunk_sums *total, rft_output *output)
+static void compute_chunk(void *context, int64_t chunk)
+{
+  const evaluation *const job = context;
+  job->parts[chunk] = m2po_measures_none();
+  each_block(job, chunk, compute_block);
+}
+
+static void fill_output(const m2po_measures *total, rft_output *output)
 {
   output->loss = total->loss;
   double *const metrics = output->metrics;
   if (metrics == NULL) {
     return;
   }
-  metrics[M2PO_TOKENS] = (double)total->tokens;
+  metrics[M2PO_TOKENS] = total->tokens;
   metrics[M2PO_RATIO_SUM] = total->ratio_sum;
   metrics[M2PO_K1_SUM] = total->k1_sum;
   metrics[M2PO_K3_SUM] = total->k3_sum;
-  metrics[M2PO_CLIPPED_TOKENS] = (double)total->clipped;
-  metrics[M2PO_LOG_RATIO_CLIPPED_TOKENS] = (double)total->log_ratio_clipped;
+  metrics[M2PO_CLIPPED_TOKENS] = total->clipped;
+  metrics[M2PO_LOG_RATIO_CLIPPED_TOKENS] = total->log_ratio_clipped;
   metrics[M2PO_LOG_RATIO_ABS_MAX] = total->log_ratio_abs_max;
   metrics[M2PO_RATIO_MAX] = total->ratio_max;
   metrics[M2PO_RATIO_MIN] = total->ratio_min;
 }
 
-// Reads everything once to know that nothing fails, and only then writes.
+// Nothing is written before everything has been read once and nothing can fail any more (P9).
+static int32_t survey_batch(const rft_instance *instance, evaluation *job, int64_t chunks,
+                            rft_error *error)
+{
+  m2po_parallel_for(instance, chunks, survey_chunk, job);
+  batch_survey all = add_surveys(job, chunks);
+  if (all.fault.kind == M2PO_NO_FAULT && may_overflow(job, &all)) {
+    m2po_parallel_for(instance, chunks, rehearse_chunk, job);
+    all = add_surveys(job, chunks);
+  }
+  return m2po_fault_report(&all.fault, error);
+}
+
 static int32_t evaluate(const rft_instance *instance, evaluation *job, rft_output *output,
                         rft_error *error)
 {
   const int64_t chunks = (job->batch.count + CHUNK - 1) / CHUNK;
-  job->chunks = calloc((size_t)chunks + 1, sizeof job->chunks[0]);
-  if (job->chunks == NULL) {
+  job->surveys = malloc((size_t)(chunks + 1) * sizeof job->surveys[0]);
+  job->parts = malloc((size_t)(chunks + 1) * sizeof job->parts[0]);
+  if (job->surveys == NULL || job->parts == NULL) {
     return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in evaluate");
   }
-  m2po_parallel_for(instance, chunks, take_chunk, job);
-  const chunk_sums total = add_chunks(job, chunks);
-  const int32_t code = m2po_fault_report(&total.fault, error);
+  const int32_t code = survey_batch(instance, job, chunks, error);
   if (code != RFT_OK) {
     return code;
   }
-  if (!isfinite(total.loss)) {
-    return rft_fail(error, RFT_OUT_OF_RANGE, "loss: expected a finite sum, found overflow");
-  }
-  if (m2po_view_present(&job->gradient)) {
-    job->writes = true;
-    m2po_parallel_for(instance, chunks, take_chunk, job);
+  m2po_parallel_for(instance, chunks, compute_chunk, job);
+  m2po_measures total = m2po_measures_none();
+  for (int64_t i = 0; i < chunks; ++i) {
+    m2po_measures_add(&total, &job->parts[i]);
   }
   fill_output(&total, output);
   return RFT_OK;
 }
+
+// --------------------------------------------------------------------------------- the call
 
 static int32_t open_gradient(evaluation *job, const rft_batch *source, const rft_tensor *gradient,
                              rft_error *error)
@@ -345,7 +353,8 @@ int32_t m2po_evaluate(const rft_instance *instance, const rft_batch *batch, cons
   if (code == RFT_OK) {
     code = evaluate(instance, &job, output, error);
   }
-  free(job.chunks);
+  free(job.surveys);
+  free(job.parts);
   m2po_weights_free(&job.weights);
   return code;
 }

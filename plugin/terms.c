@@ -1,0 +1,219 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "terms.h"
+
+#include "exponential.h"
+#include "surrogate.h"
+
+#include <math.h>
+
+// Sums are made in this many interleaved parts, whatever the vectors of the machine, and the parts
+// are added in one order.
+enum { LANES = 8 };
+
+static double larger(double left, double right)
+{
+  return left > right ? left : right;
+}
+
+static double smaller(double left, double right)
+{
+  return left < right ? left : right;
+}
+
+static double sum(const double values[M2PO_BLOCK])
+{
+  double lanes[LANES] = {0};
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    for (int lane = 0; lane < LANES; ++lane) {
+      lanes[lane] += values[i + lane];
+    }
+  }
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+}
+
+static double largest(const double values[M2PO_BLOCK])
+{
+  double lanes[LANES];
+  for (int lane = 0; lane < LANES; ++lane) {
+    lanes[lane] = -INFINITY;
+  }
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    for (int lane = 0; lane < LANES; ++lane) {
+      lanes[lane] = larger(values[i + lane], lanes[lane]);
+    }
+  }
+  double found = lanes[0];
+  for (int lane = 1; lane < LANES; ++lane) {
+    found = larger(lanes[lane], found);
+  }
+  return found;
+}
+
+static double clamp(double value, double limit)
+{
+  return smaller(larger(value, -limit), limit);
+}
+
+m2po_measures m2po_measures_none(void)
+{
+  return (m2po_measures){
+      .log_ratio_abs_max = -INFINITY, .ratio_max = -INFINITY, .ratio_min = INFINITY};
+}
+
+void m2po_measures_add(m2po_measures *total, const m2po_measures *part)
+{
+  total->loss += part->loss;
+  total->tokens += part->tokens;
+  total->clipped += part->clipped;
+  total->ratio_sum += part->ratio_sum;
+  total->k1_sum += part->k1_sum;
+  total->k3_sum += part->k3_sum;
+  total->log_ratio_clipped += part->log_ratio_clipped;
+  total->log_ratio_abs_max = larger(total->log_ratio_abs_max, part->log_ratio_abs_max);
+  total->ratio_max = larger(total->ratio_max, part->ratio_max);
+  total->ratio_min = smaller(total->ratio_min, part->ratio_min);
+}
+
+void m2po_terms_fill(double values[M2PO_BLOCK], int64_t start, double value)
+{
+  for (int64_t i = start; i < M2PO_BLOCK; ++i) {
+    values[i] = value;
+  }
+}
+
+double m2po_terms_largest(const m2po_terms *terms, const double values[M2PO_BLOCK])
+{
+  double sizes[M2PO_BLOCK];
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double size = fabs(values[i]);
+    sizes[i] = terms->mask[i] != 0 ? size : 0.0;
+  }
+  return largest(sizes);
+}
+
+bool m2po_terms_are_clean(const m2po_terms *terms, bool float_mask)
+{
+  double dirty[M2PO_BLOCK];
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    // x - x is 0 for finite x only, and NaN is unequal to 0.
+    const double nothing = (terms->logprob[i] - terms->logprob[i]) +
+                           (terms->reference[i] - terms->reference[i]) +
+                           (terms->advantages[i] - terms->advantages[i]);
+    const double unusable = nothing != 0 ? 1.0 : 0.0;
+    dirty[i] = terms->mask[i] != 0 ? unusable : 0.0;
+  }
+  if (sum(dirty) != 0) {
+    return false;
+  }
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double other = terms->mask[i] != 1 ? 1.0 : 0.0;
+    dirty[i] = terms->mask[i] != 0 ? other : 0.0;
+  }
+  return !float_mask || sum(dirty) == 0;
+}
+
+void m2po_terms_log_ratios(m2po_terms *terms, bool wide)
+{
+  if (wide) {
+    for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+      const double d = m2po_log_ratio(terms->logprob[i], terms->reference[i], true);
+      terms->log_ratio[i] = terms->mask[i] != 0 ? d : 0.0;
+    }
+    return;
+  }
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double d = m2po_log_ratio(terms->logprob[i], terms->reference[i], false);
+    terms->log_ratio[i] = terms->mask[i] != 0 ? d : 0.0;
+  }
+}
+
+// One surrogate over the block. The exponential sees 0 where a token has no term, so that nothing
+// that is masked, dropped or without advantage can overflow.
+#define COMPUTE(term_of)                                                                           \
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {                                                       \
+    const double advantage = terms->advantages[i];                                                 \
+    const double signed_kept = terms->keep[i] != 0 ? advantage : 0.0;                              \
+    const double active = terms->mask[i] != 0 ? signed_kept : 0.0;                                 \
+    const double clamped = clamp(terms->log_ratio[i], config->log_ratio_clip);                     \
+    const double d = active != 0 ? clamped : 0.0;                                                  \
+    const double ratio = m2po_exp(d);                                                              \
+    const m2po_term term = term_of;                                                                \
+    const double loss = terms->weights[i] * term.loss;                                             \
+    const double slope = terms->weights[i] * term.slope;                                           \
+    terms->ratio[i] = ratio;                                                                       \
+    terms->loss[i] = active != 0 ? loss : 0.0;                                                     \
+    terms->slope[i] = active != 0 ? slope : 0.0;                                                   \
+    terms->clipped[i] = active != 0 ? term.clipped : 0.0;                                          \
+  }
+
+void m2po_terms_compute(m2po_terms *terms, const m2po_config *shared)
+{
+  const m2po_config own = *shared; // which no store to `terms` can change
+  const m2po_config *const config = &own;
+  switch (config->surrogate) {
+  case M2PO_IMPORTANCE_SAMPLING:
+    COMPUTE(m2po_importance_sampling(advantage, ratio));
+    break;
+  case M2PO_PPO_CLIP:
+    COMPUTE(m2po_ppo_clip(config, advantage, ratio));
+    break;
+  case M2PO_SAPO:
+    COMPUTE(m2po_sapo(config, advantage, ratio));
+    break;
+  }
+}
+
+// The metrics see every valid token, dropped ones too, and so take an exponential of their own.
+static void measure_ratios(const m2po_terms *terms, const m2po_config *config,
+                           m2po_measures *measures)
+{
+  const double limit = smaller(config->log_ratio_clip, M2PO_METRIC_CLIP);
+  double ratio[M2PO_BLOCK];
+  double k1[M2PO_BLOCK];
+  double k3[M2PO_BLOCK];
+  double beyond[M2PO_BLOCK];
+  double size[M2PO_BLOCK];
+  double inverse[M2PO_BLOCK]; // minus the ratio, whose largest is minus the smallest ratio
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double valid = terms->mask[i];
+    const double d = clamp(terms->log_ratio[i], limit);
+    const double r = m2po_exp(d);
+    const double d_size = fabs(terms->log_ratio[i]);
+    ratio[i] = valid != 0 ? r : 0.0;
+    inverse[i] = valid != 0 ? -r : -INFINITY;
+    k1[i] = -d;
+    k3[i] = r - 1.0 - d;
+    beyond[i] = d_size > config->log_ratio_clip ? 1.0 : 0.0;
+    size[i] = valid != 0 ? d_size : -INFINITY;
+  }
+  measures->ratio_sum = sum(ratio);
+  measures->k1_sum = sum(k1);
+  measures->k3_sum = sum(k3);
+  measures->log_ratio_clipped = sum(beyond);
+  measures->log_ratio_abs_max = largest(size);
+  measures->ratio_min = -largest(inverse);
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    ratio[i] = terms->mask[i] != 0 ? ratio[i] : -INFINITY;
+  }
+  measures->ratio_max = largest(ratio);
+}
+
+m2po_measures m2po_terms_measure(const m2po_terms *terms, const m2po_config *config, bool all)
+{
+  m2po_measures measures = m2po_measures_none();
+  measures.loss = sum(terms->loss);
+  if (!all) {
+    return measures;
+  }
+  double valid[M2PO_BLOCK];
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    valid[i] = terms->mask[i] != 0 ? 1.0 : 0.0;
+  }
+  measures.tokens = sum(valid);
+  measures.clipped = sum(terms->clipped);
+  measure_ratios(terms, config, &measures);
+  return measures;
+}
