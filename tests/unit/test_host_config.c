@@ -92,9 +92,15 @@ Test(host_config, preset_arguments_are_checked)
   cr_expect_null(document);
 }
 
-Test(host_config, preset_of_an_absent_loss_says_so, .init = NULL)
+static void load_lost_preset(void)
 {
   load("lost_preset");
+}
+
+TestSuite(host_preset, .init = load_lost_preset, .fini = unload);
+
+Test(host_preset, of_an_absent_loss_says_so)
+{
   char *document = NULL;
   rft_error error = {.struct_size = sizeof error};
   cr_expect_eq(rft_preset_resolve(registry, "reinforce", NULL, &document, &error), RFT_NOT_FOUND);
