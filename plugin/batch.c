@@ -270,30 +270,63 @@ static extent extent_of(const m2po_view *view, int64_t rows, int64_t columns)
   return bytes;
 }
 
+// Do two positions that are `rows` and `columns` apart, not both 0, share a byte? For each distance
+// in rows there is a nearest one in columns from either side.
+static bool shares_memory(const m2po_view *view, int64_t rows, int64_t columns)
+{
+  const int64_t size = m2po_element_size(view->element);
+  const int64_t step = llabs(view->column_stride);
+  for (int64_t row = 0; row < rows; ++row) {
+    const int64_t distance = llabs(row * view->row_stride);
+    const int64_t nearest = step == 0 ? 0 : distance / step;
+    for (int64_t column = nearest; column <= nearest + 1 && column < columns; ++column) {
+      if ((row != 0 || column != 0) && llabs(distance - column * step) < size) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 int32_t m2po_view_check_output(const m2po_view *view, int64_t rows, int64_t columns,
                                const char *name, rft_error *error)
 {
-  const int64_t row_step = rows > 1 ? llabs(view->row_stride) : 0;
-  const int64_t column_step = columns > 1 ? llabs(view->column_stride) : 0;
+  // The usual layout, where one row ends before the next one starts, needs no search.
   const int64_t size = m2po_element_size(view->element);
-  if (rows == 0 || columns == 0) {
+  const bool apart = view->column_stride >= size &&
+                     view->row_stride >= (view->column_stride * (columns - 1)) + size;
+  if (rows == 0 || columns == 0 || apart || !shares_memory(view, rows, columns)) {
     return RFT_OK;
   }
-  // Positions are apart when the lines along the smaller stride don't reach one another.
-  const bool columns_inner = rows <= 1 || (columns > 1 && column_step <= row_step);
-  const int64_t inner = columns_inner ? column_step : row_step;
-  const int64_t outer = columns_inner ? row_step : column_step;
-  const int64_t inner_count = columns_inner ? columns : rows;
-  const int64_t outer_count = columns_inner ? rows : columns;
-  const bool apart = (inner_count == 1 || inner >= size) &&
-                     (outer_count == 1 || outer >= (inner * (inner_count - 1)) + size);
-  if (!apart) {
-    return rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "%s: expected strides that address each element once, found %" PRId64
-                    " and %" PRId64 " bytes over [%" PRId64 ", %" PRId64 "]",
-                    name, view->row_stride, view->column_stride, rows, columns);
+  return rft_fail(error, RFT_INVALID_ARGUMENT,
+                  "%s: expected strides that address each element once, found %" PRId64
+                  " and %" PRId64 " bytes over [%" PRId64 ", %" PRId64 "]",
+                  name, view->row_stride, view->column_stride, rows, columns);
+}
+
+static int64_t greatest_divisor(int64_t left, int64_t right)
+{
+  while (right != 0) {
+    const int64_t rest = left % right;
+    left = right;
+    right = rest;
   }
-  return RFT_OK;
+  return llabs(left);
+}
+
+// Are two views whose extents meet interleaved like the columns of one table? All their elements
+// lie at fixed offsets within a period that divides every stride.
+static bool are_interleaved(const m2po_view *left, const m2po_view *right)
+{
+  int64_t period = greatest_divisor(left->row_stride, left->column_stride);
+  period = greatest_divisor(period, right->row_stride);
+  period = greatest_divisor(period, right->column_stride);
+  if (period == 0) {
+    return false;
+  }
+  const int64_t offset = ((right->data - left->data) % period + period) % period;
+  return offset >= m2po_element_size(left->element) &&
+         offset + m2po_element_size(right->element) <= period;
 }
 
 int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
@@ -323,7 +356,8 @@ int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
       continue;
     }
     const extent read = extent_of(inputs[i].view, inputs[i].rows, inputs[i].columns);
-    if (written.low < read.high && read.low < written.high) {
+    if (written.low < read.high && read.low < written.high &&
+        !are_interleaved(output, inputs[i].view)) {
       return rft_fail(error, RFT_INVALID_ARGUMENT,
                       "%s: expected memory apart from the inputs, found it to overlap %s", name,
                       inputs[i].name);
@@ -392,7 +426,7 @@ int64_t m2po_batch_sequence_start(const m2po_batch *batch, int64_t sequence)
   }
   const unsigned char *const address =
       batch->cu_seqlens.data + (sequence * batch->cu_seqlens.column_stride);
-  return (int64_t)m2po_element_load_one(batch->cu_seqlens.element, address);
+  return m2po_element_load_integer(batch->cu_seqlens.element, address);
 }
 
 int64_t m2po_batch_sequence_at(const m2po_batch *batch, int64_t position)

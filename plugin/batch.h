@@ -51,8 +51,8 @@ int32_t m2po_view_like(const rft_tensor *tensor, const rft_tensor *logprob, cons
 int32_t m2po_view_check_output(const m2po_view *view, int64_t rows, int64_t columns,
                                const char *name, rft_error *error);
 
-/// RFT_INVALID_ARGUMENT where the memory between an output's first and last byte meets that of an
-/// input or of the mask `keep`.
+/// RFT_INVALID_ARGUMENT where an output's memory meets that of an input or of the mask `keep`:
+/// where their extents do, and they are not columns of one table.
 int32_t m2po_batch_check_overlap(const m2po_batch *batch, const m2po_view *keep,
                                  const m2po_view *output, const char *name, rft_error *error);
 

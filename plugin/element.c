@@ -144,6 +144,18 @@ void m2po_element_load(m2po_element element, const unsigned char *address, int64
   }
 }
 
+int64_t m2po_element_load_integer(m2po_element element, const unsigned char *address)
+{
+  int64_t wide;
+  int32_t narrow;
+  if (element == M2PO_INT64) {
+    memcpy(&wide, address, sizeof wide);
+    return wide;
+  }
+  memcpy(&narrow, address, sizeof narrow);
+  return narrow;
+}
+
 // Rounds to the format's spacing at this size by adding and taking away a power of two so large
 // that the sum has just the digits that are kept.
 static double round_to(const float_format *format, double value)

@@ -40,6 +40,9 @@ static inline double m2po_element_load_one(m2po_element element, const unsigned 
   return value;
 }
 
+/// Reads one int32 or int64.
+int64_t m2po_element_load_integer(m2po_element element, const unsigned char *address);
+
 /// Rounds to the nearest value of a float element, ties to even; beyond the largest: infinity.
 double m2po_element_round(m2po_element element, double value);
 

@@ -200,7 +200,7 @@ static void read_range(void *context, int64_t index)
     compute_squares(&block, job->wide, job->config->selection == M2PO_ALL_TOKENS);
     if (!is_clean(&block, m2po_element_is_float(job->batch.mask.element))) {
       int64_t i = 0;
-      while (i < count && !find_fault(job, range, &block, i, start + i)) {
+      while (!find_fault(job, range, &block, i, start + i)) {
         ++i;
       }
       return;

@@ -94,7 +94,7 @@ static bool has_fault(batch_survey *survey, const evaluation *job, m2po_fault_ki
 
 // Finds the first unusable value of a block that has one.
 static bool find_fault(const evaluation *job, batch_survey *survey, const m2po_terms *terms,
-                       int64_t i, int64_t position)
+                       const char *reference_name, int64_t i, int64_t position)
 {
   const double mask = terms->mask[i];
   if (m2po_element_is_float(job->batch.mask.element) && mask != 0 && mask != 1) {
@@ -107,11 +107,24 @@ static bool find_fault(const evaluation *job, batch_survey *survey, const m2po_t
     return has_fault(survey, job, M2PO_NOT_FINITE, "logprob", position, terms->logprob[i]);
   }
   if (!isfinite(terms->reference[i])) {
-    return has_fault(survey, job, M2PO_NOT_FINITE, job->reference_name, position,
-                     terms->reference[i]);
+    return has_fault(survey, job, M2PO_NOT_FINITE, reference_name, position, terms->reference[i]);
   }
   if (!isfinite(terms->advantages[i])) {
     return has_fault(survey, job, M2PO_NOT_FINITE, "advantages", position, terms->advantages[i]);
+  }
+  return false;
+}
+
+// Is every value of the block usable, its `reference` being the tensor of that name?
+static bool is_clean(const evaluation *job, batch_survey *survey, const m2po_terms *terms,
+                     const char *reference_name, int64_t start)
+{
+  if (m2po_terms_are_clean(terms, m2po_element_is_float(job->batch.mask.element))) {
+    return true;
+  }
+  int64_t i = 0;
+  while (!find_fault(job, survey, terms, reference_name, i, start + i)) {
+    ++i;
   }
   return false;
 }
@@ -120,17 +133,18 @@ static bool survey_block(const evaluation *job, int64_t chunk, m2po_terms *terms
                          int64_t count)
 {
   batch_survey *const survey = &job->surveys[chunk];
-  if (!m2po_terms_are_clean(terms, m2po_element_is_float(job->batch.mask.element))) {
-    int64_t i = 0;
-    while (i < count && !find_fault(job, survey, terms, i, start + i)) {
-      ++i;
-    }
+  if (!is_clean(job, survey, terms, job->reference_name, start)) {
     return false;
   }
   survey->log_ratio = fmax(survey->log_ratio, m2po_terms_largest(terms, terms->log_ratio));
   survey->advantage = fmax(survey->advantage, m2po_terms_largest(terms, terms->advantages));
   survey->weight = fmax(survey->weight, m2po_terms_largest(terms, terms->weights));
-  return true;
+  if (job->reference == &job->batch.old_logprob) {
+    return true;
+  }
+  // Not used beside a proximal policy, but no number all the same where it isn't one.
+  m2po_view_load(&job->batch.old_logprob, job->batch.columns, start, count, terms->reference);
+  return is_clean(job, survey, terms, "old_logprob", start);
 }
 
 static void survey_chunk(void *context, int64_t chunk)
