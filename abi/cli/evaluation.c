@@ -24,6 +24,17 @@ typedef struct job {
 
 // --------------------------------------------------------------------------------------- selection
 
+// A loss counts rows and columns within the micro-batch that it is given.
+static int32_t fail_in_slice(const job *run, int64_t index, const rft_error *problem,
+                             rft_error *error)
+{
+  if (run->slice_count == 1) {
+    return rft_fail(error, problem->code, "%s: %s", run->batch->path, problem->message);
+  }
+  return rft_fail(error, problem->code, "%s, micro-batch %" PRId64 " of %" PRId64 ": %s",
+                  run->batch->path, index + 1, run->slice_count, problem->message);
+}
+
 static int32_t finish_selection(const job *run, rft_selection *selection, rft_error *error)
 {
   cli_evaluation *const out = run->out;
@@ -50,9 +61,13 @@ static int32_t finish_selection(const job *run, rft_selection *selection, rft_er
 static int32_t select_tokens(const job *run, rft_error *error)
 {
   rft_selection *selection = NULL;
+  rft_error problem = {.struct_size = sizeof problem};
   int32_t code = run->loss->selection_begin(run->instance, &selection, error);
   for (int64_t i = 0; code == RFT_OK && i < run->slice_count; ++i) {
-    code = run->loss->selection_add(selection, &run->slices[i].batch, error);
+    code = run->loss->selection_add(selection, &run->slices[i].batch, &problem);
+    if (code != RFT_OK) {
+      fail_in_slice(run, i, &problem, error);
+    }
   }
   if (code == RFT_OK) {
     code = finish_selection(run, selection, error);
@@ -126,8 +141,12 @@ static int32_t evaluate_all(const job *run, rft_error *error)
   } else {
     keep_valid_tokens(run);
   }
+  rft_error problem = {.struct_size = sizeof problem};
   for (int64_t i = 0; code == RFT_OK && i < run->slice_count; ++i) {
-    code = evaluate_slice(run, &run->slices[i], selects, error);
+    code = evaluate_slice(run, &run->slices[i], selects, &problem);
+    if (code != RFT_OK) {
+      fail_in_slice(run, i, &problem, error);
+    }
   }
   rft_metrics_finish(run->loss, run->out->metrics);
   return code;
@@ -170,8 +189,8 @@ int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *inst
   // One micro-batch may be empty: an optimizer batch without a row is a legal one.
   if (micro_batches > batch->rows && micro_batches > 1) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "%s: cannot split %" PRId64 " rows into %" PRId64 " micro-batches", batch->path,
-                    batch->rows, micro_batches);
+                    "%s: expected at most %" PRId64 " micro-batches, one a row, found %" PRId64,
+                    batch->path, batch->rows, micro_batches);
   }
   job run = {.loss = loss,
              .instance = instance,

@@ -135,9 +135,17 @@ static int32_t scan_list(rft_registry *registry, const char *list, rft_error *er
   return code;
 }
 
+static int32_t scan_installed(rft_registry *registry, rft_error *error)
+{
+  rft_error problem = {.struct_size = sizeof problem};
+  const int32_t code = rft_registry_scan(registry, RFT_PLUGIN_DIR, &problem);
+  return code == RFT_OK ? RFT_OK
+                        : rft_fail(error, code, "%s (RFT_PLUGIN_PATH is not set)", problem.message);
+}
+
 int32_t rft_registry_scan_default(rft_registry *registry, rft_error *error)
 {
   const char *const list = secure_getenv("RFT_PLUGIN_PATH");
-  return list == NULL || list[0] == '\0' ? rft_registry_scan(registry, RFT_PLUGIN_DIR, error)
+  return list == NULL || list[0] == '\0' ? scan_installed(registry, error)
                                          : scan_list(registry, list, error);
 }
