@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 static const double redraw_seconds = 0.1;
-enum { BAR_WIDTH = 24, DEFAULT_COLUMNS = 80 };
+enum { BAR_WIDTH = 10, DEFAULT_COLUMNS = 80 };
 
 double progress_clock(void)
 {
@@ -22,7 +22,7 @@ void progress_open(train_progress *self, bool quiet)
 {
   *self = (train_progress){.quiet = quiet, .is_terminal = isatty(STDERR_FILENO) == 1};
   pthread_mutex_init(&self->mutex, NULL);
-  progress_begin(self);
+  progress_begin(self, 0);
 }
 
 static void clear_bar(train_progress *self)
@@ -39,9 +39,10 @@ void progress_close(train_progress *self)
   pthread_mutex_destroy(&self->mutex);
 }
 
-void progress_begin(train_progress *self)
+void progress_begin(train_progress *self, int64_t first)
 {
   self->started = progress_clock();
+  self->first = first;
   self->drawn = 0.0;
 }
 
@@ -53,6 +54,13 @@ static int columns(void)
 }
 
 // One line, never wider than the terminal: a line that wraps can't be drawn over.
+static void draw_line(train_progress *self, const char *line)
+{
+  fprintf(stderr, "\r\033[K%.*s", columns() - 1, line);
+  (void)fflush(stderr);
+  self->bar_shown = true;
+}
+
 static void draw_bar(train_progress *self, double share, double left, const char *text)
 {
   char bar[BAR_WIDTH + 1];
@@ -61,13 +69,11 @@ static void draw_bar(train_progress *self, double share, double left, const char
     bar[i] = i < (int)(share * BAR_WIDTH) ? '#' : '.';
   }
   bar[BAR_WIDTH] = '\0';
-  snprintf(line, sizeof line, "[%s] %s, %.0f s left", bar, text, left);
-  fprintf(stderr, "\r\033[K%.*s", columns() - 1, line);
-  (void)fflush(stderr);
-  self->bar_shown = true;
+  snprintf(line, sizeof line, "[%s] %.0f s, %s", bar, left, text);
+  draw_line(self, line);
 }
 
-void progress_show(train_progress *self, double done, double total, bool milestone,
+void progress_show(train_progress *self, int64_t done, int64_t total, bool milestone,
                    const char *text)
 {
   if (self->quiet) {
@@ -78,9 +84,13 @@ void progress_show(train_progress *self, double done, double total, bool milesto
   if (!self->is_terminal && milestone) {
     fprintf(stderr, "%s\n", text);
   } else if (self->is_terminal && now - self->drawn >= redraw_seconds) {
-    const double left = done > 0.0 ? (now - self->started) * (total - done) / done : 0.0;
-    draw_bar(self, done / total, left, text);
     self->drawn = now;
+    if (total == 0) {
+      draw_line(self, text);
+    } else {
+      const double pace = (now - self->started) / (double)(done - self->first);
+      draw_bar(self, (double)done / (double)total, pace * (double)(total - done), text);
+    }
   }
   pthread_mutex_unlock(&self->mutex);
 }

@@ -16,7 +16,8 @@ typedef struct train_progress {
   bool quiet;            // only messages
   bool is_terminal;
   bool bar_shown;
-  double started; // of the part that the bar shows
+  double started; // when the bar was at `first`
+  int64_t first;
   double drawn;
 } train_progress;
 
@@ -25,11 +26,12 @@ void progress_open(train_progress *self, bool quiet);
 // Ends the bar.
 void progress_close(train_progress *self);
 
-// Starts a new bar.
-void progress_begin(train_progress *self);
+// Starts a new bar at `first`, where a resumed run goes on.
+void progress_begin(train_progress *self, int64_t first);
 
-// `done` of `total`, a text beside it; `milestone`: worth a line where there is no bar.
-void progress_show(train_progress *self, double done, double total, bool milestone,
+// A bar at `done` > first of `total` (0: not known, no bar), the seconds that are left, and a text;
+// `milestone`: worth a line where there is no terminal.
+void progress_show(train_progress *self, int64_t done, int64_t total, bool milestone,
                    const char *text);
 
 // A message for a person; the signature is that of a registry's log.

@@ -208,11 +208,10 @@ static void show(const train_run *run, const log_entry *entry)
 {
   char text[160];
   snprintf(text, sizeof text,
-           "update %lld/%lld, accuracy %.3f, reward %.3f, loss %+.4f, staleness %lld",
+           "update %lld/%lld, accuracy %.3f, reward %.3f, staleness %lld, loss %+.4f",
            (long long)run->update, (long long)run->config->updates, run->accuracy, entry->reward,
-           entry->loss, (long long)entry->staleness);
-  progress_show(run->progress, (double)run->update, (double)run->config->updates,
-                !isnan(entry->accuracy), text);
+           (long long)entry->staleness, entry->loss);
+  progress_show(run->progress, run->update, run->config->updates, !isnan(entry->accuracy), text);
 }
 
 // What is left of an update: the record, the accuracy, the log line, the checkpoint.
@@ -252,7 +251,8 @@ static int32_t report(train_run *run, const rollout_batch *batch, const learner_
 static int32_t loop(train_run *run, rft_error *error)
 {
   int32_t code = RFT_OK;
-  progress_begin(run->progress);
+  progress_begin(run->progress, run->update);
+  run->accuracy = held_out_accuracy(&run->held_out, &run->policy);
   while (code == RFT_OK && run->update < run->config->updates && !*run->stop) {
     rollout_batch batch;
     learner_step step;

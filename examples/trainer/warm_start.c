@@ -58,8 +58,7 @@ static int32_t train(warm_start_run *run, train_held_out *held_out, train_progre
       accuracy = held_out_accuracy(held_out, policy);
       snprintf(text, sizeof text, "warm start: step %lld, accuracy %.3f", (long long)taken,
                accuracy);
-      progress_show(progress, accuracy, target, taken % REPORT_EVERY == 0 || accuracy >= target,
-                    text);
+      progress_show(progress, taken, 0, taken % REPORT_EVERY == 0 || accuracy >= target, text);
     }
     if (*stop) {
       return rft_fail(error, RFT_CANCELLED, "interrupted in the warm start, which is not saved");
@@ -85,7 +84,7 @@ int32_t warm_start(const train_config *config, const train_task *task, train_hel
       !teacher_init(&run.teacher, task, policy, config->warm_start_batch, BLOCKS, parallel)) {
     code = rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory for the warm start");
   } else {
-    progress_begin(progress);
+    progress_begin(progress, 0);
     code = train(&run, held_out, progress, stop, policy, error);
   }
   free(run.sequences);
