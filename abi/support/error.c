@@ -66,6 +66,10 @@ const char *rft_number_text(char text[RFT_NUMBER_TEXT_SIZE], double value)
   if (isinf(value)) {
     return strcpy(text, value > 0 ? "inf" : "-inf");
   }
+  if (fabs(value) < 1e15 && value == trunc(value)) {
+    snprintf(text, RFT_NUMBER_TEXT_SIZE, "%.0f", value); // %g would write 720 as 7.2e+02
+    return text;
+  }
   for (int digits = 1; digits <= DBL_DECIMAL_DIG; ++digits) {
     snprintf(text, RFT_NUMBER_TEXT_SIZE, "%.*g", digits, value);
     if (strtod(text, NULL) == value) {
