@@ -238,7 +238,7 @@ static const rft_tensor *slice_advantages(const cli_batch *batch, cli_slice *sli
 static const rft_tensor *slice_cu_seqlens(const cli_batch *batch, cli_slice *slice, int index,
                                           int64_t first, int64_t rows)
 {
-  if (batch->cu_seqlens == NULL) {
+  if (batch->cu_seqlens == NULL || batch->offsets == NULL) {
     return NULL;
   }
   slice->cu_seqlens = cli_allocate((size_t)rows + 1, sizeof *slice->cu_seqlens);

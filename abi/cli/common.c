@@ -3,6 +3,7 @@
 
 #include "cli.h"
 #include "support/json.h"
+#include "support/system_error.h"
 
 #include <errno.h>
 #include <math.h>
@@ -21,7 +22,8 @@ int cli_finish(int code)
   if (fflush(stdout) == 0 && !ferror(stdout)) {
     return code;
   }
-  fprintf(stderr, "rft: cannot write standard output: %s\n", strerror(errno));
+  char words[RFT_SYSTEM_ERROR_SIZE];
+  fprintf(stderr, "rft: cannot write standard output: %s\n", rft_system_error(words, errno));
   return CLI_FAILED;
 }
 
@@ -48,7 +50,9 @@ json_t *cli_json_string(const char *text)
   char *const ascii = value == NULL ? strdup(text) : NULL;
   if (ascii != NULL) {
     for (char *c = ascii; *c != '\0'; ++c) {
-      *c = (unsigned char)*c < 0x80U ? *c : '?';
+      if ((unsigned char)*c >= 0x80U) {
+        *c = '?';
+      }
     }
     value = json_string(ascii);
     free(ascii);
@@ -61,7 +65,7 @@ void *cli_allocate(size_t count, size_t size)
   void *const memory = calloc(count == 0 ? 1 : count, size);
   if (memory == NULL) {
     fputs("rft: out of memory\n", stderr);
-    exit(CLI_FAILED);
+    _Exit(CLI_FAILED);
   }
   return memory;
 }

@@ -106,16 +106,20 @@ static void print_counts(const cli_evaluation *evaluation)
   printf("sequences     %" PRId64 "\n\n", evaluation->counts.sequences);
 }
 
+typedef struct number_text {
+  char text[RFT_NUMBER_TEXT_SIZE];
+} number_text;
+
 static int print_text(const cli_subject *subject, const cli_evaluation *evaluation)
 {
   const cli_row heading = {{"METRIC", "VALUE", "MEANING"}};
   const rft_policy_loss *const loss = subject->loss;
   const size_t count = (size_t)loss->metric_count;
   cli_row *const rows = cli_allocate(count, sizeof *rows);
-  char(*const numbers)[RFT_NUMBER_TEXT_SIZE] = cli_allocate(count, sizeof *numbers);
+  number_text *const numbers = cli_allocate(count, sizeof *numbers);
   for (size_t i = 0; i < count; ++i) {
     rows[i] =
-        (cli_row){{loss->metrics[i]->name, rft_number_text(numbers[i], evaluation->metrics[i]),
+        (cli_row){{loss->metrics[i]->name, rft_number_text(numbers[i].text, evaluation->metrics[i]),
                    loss->metrics[i]->description}};
   }
   printf("%s\n", loss->name);

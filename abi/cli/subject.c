@@ -6,6 +6,7 @@
 #include "cli.h"
 #include "support/error.h"
 #include "support/json.h"
+#include "support/system_error.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -25,13 +26,14 @@ static int32_t read_config(const char *argument, char **text, rft_error *error)
   }
   FILE *const file = fopen(argument + 1, "rb");
   if (file == NULL) {
+    char words[RFT_SYSTEM_ERROR_SIZE];
     return rft_fail(error, RFT_NOT_FOUND, "cannot open the config %s: %s", argument + 1,
-                    strerror(errno));
+                    rft_system_error(words, errno));
   }
   char *const content = cli_allocate(LARGEST_CONFIG + 1, 1);
   const size_t length = fread(content, 1, LARGEST_CONFIG, file);
-  const bool whole = feof(file) && !ferror(file) && strlen(content) == length;
-  fclose(file);
+  const bool at_end = feof(file) && !ferror(file);
+  const bool whole = fclose(file) == 0 && at_end && strlen(content) == length;
   if (!whole) {
     free(content);
     return rft_fail(error, RFT_INVALID_ARGUMENT,
@@ -103,9 +105,10 @@ int32_t cli_subject_open(const rft_registry *registry, const char *loss, const c
   char *given = NULL;
   *subject = (cli_subject){.loss = NULL};
   int32_t code = read_config(config, &given, error);
-  if (code == RFT_OK) {
-    code = choose(registry, loss, preset, given, subject, error);
+  if (given == NULL) {
+    return code;
   }
+  code = choose(registry, loss, preset, given, subject, error);
   if (code == RFT_OK) {
     const char *const text = preset == NULL ? given : subject->config;
     code = rft_instance_create(registry, subject->loss, text, (int64_t)strlen(text),

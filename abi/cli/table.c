@@ -1,6 +1,8 @@
 // Copyright 2026 The M2PO plugin authors
 // SPDX-License-Identifier: Apache-2.0
 
+#define _GNU_SOURCE // secure_getenv
+
 #include "table.h"
 
 #include <stdio.h>
@@ -77,7 +79,7 @@ static void print_row(int columns, const cli_row *row, const int *widths, int in
 void cli_print_table(int columns, const cli_row *heading, const cli_row *rows, int row_count,
                      int indent)
 {
-  const bool styled = cli_on_terminal() && getenv("NO_COLOR") == NULL;
+  const bool styled = cli_on_terminal() && secure_getenv("NO_COLOR") == NULL;
   int widths[CLI_MOST_COLUMNS] = {0};
   for (int i = 0; i < columns; ++i) {
     widths[i] = text_width(heading->cells[i]);

@@ -4,6 +4,7 @@
 #include "atomic_file.h"
 
 #include "support/error.h"
+#include "support/system_error.h"
 #include "trust.h"
 
 #include <errno.h>
@@ -18,8 +19,10 @@ enum { MOST_TEMPORARIES = 1000 };
 static int32_t fail(const rft_atomic_file *file, const char *action, int problem, rft_error *error)
 {
   char shown[RFT_SHORT_PATH_SIZE];
+  char words[RFT_SYSTEM_ERROR_SIZE];
   return rft_fail(error, problem == EACCES ? RFT_PERMISSION_DENIED : RFT_UNAVAILABLE,
-                  "cannot %s %s: %s", action, rft_short_path(shown, file->path), strerror(problem));
+                  "cannot %s %s: %s", action, rft_short_path(shown, file->path),
+                  rft_system_error(words, problem));
 }
 
 int32_t rft_atomic_open(rft_atomic_file *file, const char *path, rft_error *error)

@@ -5,8 +5,9 @@
 
 #include "dylib.h"
 
-#include "elf.h"
+#include "elf_check.h"
 #include "support/error.h"
+#include "support/system_error.h"
 #include "trust.h"
 
 #include <dlfcn.h>
@@ -31,7 +32,9 @@ static int32_t open_regular(const char *real_path, struct stat *status, int *des
                             rft_error *error)
 {
   if (stat(real_path, status) != 0) {
-    return rft_fail(error, RFT_NOT_FOUND, "it cannot be examined: %s", strerror(errno));
+    char words[RFT_SYSTEM_ERROR_SIZE];
+    return rft_fail(error, RFT_NOT_FOUND, "it cannot be examined: %s",
+                    rft_system_error(words, errno));
   }
   if (!S_ISREG(status->st_mode)) {
     return rft_fail(error, RFT_INVALID_ARGUMENT, "it is not a regular file but %s",
@@ -39,7 +42,9 @@ static int32_t open_regular(const char *real_path, struct stat *status, int *des
   }
   const int opened = open(real_path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOFOLLOW);
   if (opened < 0) {
-    return rft_fail(error, RFT_PERMISSION_DENIED, "it cannot be read: %s", strerror(errno));
+    char words[RFT_SYSTEM_ERROR_SIZE];
+    return rft_fail(error, RFT_PERMISSION_DENIED, "it cannot be read: %s",
+                    rft_system_error(words, errno));
   }
   *descriptor = opened;
   return RFT_OK;
@@ -105,7 +110,7 @@ int32_t rft_dylib_entry(const char *real_path, rft_plugin_entry *entry, rft_erro
 {
   void *const handle = dlopen(real_path, RTLD_NOW | RTLD_LOCAL);
   if (handle == NULL) {
-    const char *const problem = dlerror();
+    const char *const problem = dlerror(); // NOLINT(concurrency-mt-unsafe): kept per thread
     return rft_fail(error, RFT_FAILED_PRECONDITION, "the dynamic loader refuses it: %s",
                     problem == NULL ? "no reason given" : without_path(problem, real_path));
   }

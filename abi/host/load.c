@@ -5,6 +5,7 @@
 
 #include "dylib.h"
 #include "registry.h"
+#include "support/system_error.h"
 #include "trust.h"
 
 #include <errno.h>
@@ -24,8 +25,9 @@ static int32_t resolve_path(const char *path, char real_path[PATH_MAX], rft_erro
   if (problem == ENOENT && lstat(path, &status) == 0 && S_ISLNK(status.st_mode)) {
     return rft_fail(error, RFT_NOT_FOUND, "it is a symbolic link to a file that does not exist");
   }
+  char words[RFT_SYSTEM_ERROR_SIZE];
   return rft_fail(error, problem == EACCES ? RFT_PERMISSION_DENIED : RFT_NOT_FOUND,
-                  "it cannot be found: %s", strerror(problem));
+                  "it cannot be found: %s", rft_system_error(words, problem));
 }
 
 // Whoever can write the directory of a symbolic link chooses the file that it leads to.
@@ -38,7 +40,9 @@ static int32_t check_link(const char *path, rft_error *error)
   snprintf(directory, sizeof directory, "%.*s", length, path);
   const char *const shown = slash == NULL ? "." : length == 0 ? "/" : directory;
   if (realpath(shown, real_directory) == NULL) {
-    return rft_fail(error, RFT_NOT_FOUND, "its directory cannot be found: %s", strerror(errno));
+    char words[RFT_SYSTEM_ERROR_SIZE];
+    return rft_fail(error, RFT_NOT_FOUND, "its directory cannot be found: %s",
+                    rft_system_error(words, errno));
   }
   return rft_trust_directory(real_directory, error);
 }

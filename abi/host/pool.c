@@ -4,6 +4,7 @@
 #include "pool.h"
 
 #include "support/error.h"
+#include "support/system_error.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -86,6 +87,7 @@ void rft_pool_run(rft_pool *pool, int64_t count, void (*body)(void *context, int
   pthread_cond_init(&own.finished, NULL);
   pthread_mutex_lock(&pool->mutex);
   own.following = pool->loops;
+  // cppcheck-suppress autoVariables ; unlinked before this function returns
   pool->loops = &own;
   for (int64_t i = 1; i < count && i <= pool->worker_count; ++i) {
     pthread_cond_signal(&pool->work);
@@ -129,8 +131,9 @@ int32_t rft_pool_create(int32_t workers, rft_pool **pool, rft_error *error)
     const int problem = start_worker(made);
     if (problem != 0) {
       rft_pool_destroy(made);
+      char words[RFT_SYSTEM_ERROR_SIZE];
       return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "cannot start thread %d of %d: %s", i + 1,
-                      workers, strerror(problem));
+                      workers, rft_system_error(words, problem));
     }
   }
   *pool = made;

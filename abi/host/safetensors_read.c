@@ -9,6 +9,7 @@
 #include "safetensors_dtype.h"
 #include "support/error.h"
 #include "support/json.h"
+#include "support/system_error.h"
 #include "trust.h"
 
 #include <errno.h>
@@ -284,8 +285,9 @@ static int32_t map_file(const char *path, rft_safetensors *file, rft_error *erro
     if (descriptor >= 0) {
       close(descriptor);
     }
+    char words[RFT_SYSTEM_ERROR_SIZE];
     return rft_fail(error, problem == EACCES ? RFT_PERMISSION_DENIED : RFT_NOT_FOUND,
-                    "cannot open %s: %s", file->where, strerror(problem));
+                    "cannot open %s: %s", file->where, rft_system_error(words, problem));
   }
   int32_t code = RFT_OK;
   if (!S_ISREG(status.st_mode) || status.st_size < LENGTH_BYTES) {
@@ -295,8 +297,9 @@ static int32_t map_file(const char *path, rft_safetensors *file, rft_error *erro
   } else {
     void *const map = mmap(NULL, (size_t)status.st_size, PROT_READ, MAP_PRIVATE, descriptor, 0);
     if (map == MAP_FAILED) {
+      char words[RFT_SYSTEM_ERROR_SIZE];
       code = rft_fail(error, RFT_RESOURCE_EXHAUSTED, "cannot map %s: %s", file->where,
-                      strerror(errno));
+                      rft_system_error(words, errno));
     } else {
       file->map = map;
       file->size = status.st_size;

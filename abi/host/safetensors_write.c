@@ -126,6 +126,7 @@ static int32_t add_metadata(json_t *header, const char *metadata, rft_error *err
 static json_t *describe(const placed_tensor *item, int64_t begin)
 {
   const rft_tensor *const tensor = item->source->tensor;
+  const int64_t end = begin + item->bytes;
   json_t *shape = json_array();
   for (int32_t i = 0; shape != NULL && i < tensor->ndim; ++i) {
     if (json_array_append_new(shape, json_integer(tensor->shape[i])) != 0) {
@@ -134,8 +135,7 @@ static json_t *describe(const placed_tensor *item, int64_t begin)
     }
   }
   return json_pack("{s:s, s:o, s:[I, I]}", "dtype", rft_safetensors_dtype_name(tensor->dtype),
-                   "shape", shape, "data_offsets", (json_int_t)begin,
-                   (json_int_t)(begin + item->bytes));
+                   "shape", shape, "data_offsets", (json_int_t)begin, (json_int_t)end);
 }
 
 static int32_t add_tensors(json_t *header, const placed_tensor *items, int64_t count,

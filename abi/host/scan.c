@@ -6,6 +6,7 @@
 #define _GNU_SOURCE // secure_getenv
 
 #include "registry.h"
+#include "support/system_error.h"
 #include "trust.h"
 
 #include <dirent.h>
@@ -77,8 +78,10 @@ int32_t rft_registry_scan(rft_registry *registry, const char *directory, rft_err
   char shown[RFT_SHORT_PATH_SIZE];
   char real_path[PATH_MAX];
   if (realpath(directory, real_path) == NULL) {
+    char words[RFT_SYSTEM_ERROR_SIZE];
     return rft_fail(error, errno == EACCES ? RFT_PERMISSION_DENIED : RFT_NOT_FOUND,
-                    "plugin directory %s: %s", rft_short_path(shown, directory), strerror(errno));
+                    "plugin directory %s: %s", rft_short_path(shown, directory),
+                    rft_system_error(words, errno));
   }
   rft_error reason = {.struct_size = sizeof reason};
   int32_t code = rft_trust_directory(real_path, &reason);
@@ -88,8 +91,10 @@ int32_t rft_registry_scan(rft_registry *registry, const char *directory, rft_err
   struct dirent **entries = NULL;
   const int count = scandir(real_path, &entries, has_suffix, by_bytes);
   if (count < 0) {
+    char words[RFT_SYSTEM_ERROR_SIZE];
     return rft_fail(error, errno == EACCES ? RFT_PERMISSION_DENIED : RFT_INVALID_ARGUMENT,
-                    "plugin directory %s: %s", rft_short_path(shown, directory), strerror(errno));
+                    "plugin directory %s: %s", rft_short_path(shown, directory),
+                    rft_system_error(words, errno));
   }
   for (int i = 0; i < count; ++i) {
     if (code == RFT_OK) {

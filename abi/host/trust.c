@@ -4,6 +4,7 @@
 #include "trust.h"
 
 #include "support/error.h"
+#include "support/system_error.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -67,8 +68,9 @@ int32_t rft_trust_directory(const char *directory, rft_error *error)
   char shown[RFT_SHORT_PATH_SIZE];
   struct stat status;
   if (stat(directory, &status) != 0) {
+    char words[RFT_SYSTEM_ERROR_SIZE];
     return rft_fail(error, RFT_NOT_FOUND, "directory %s: %s", rft_short_path(shown, directory),
-                    strerror(errno));
+                    rft_system_error(words, errno));
   }
   const int32_t code = check_owner("directory", directory, &status, error);
   return code == RFT_OK ? check_parents(directory, error) : code;

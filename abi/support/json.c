@@ -237,8 +237,12 @@ const char *rft_json_quote(char text[RFT_JSON_BRIEF_SIZE], const char *name)
   size_t used = 0;
   text[used++] = '"';
   for (; *name != '\0' && used < BRIEF_TEXT_BYTES; ++name) {
-    const unsigned char byte = (unsigned char)*name;
-    text[used++] = byte < 0x20U || byte == 0x7FU ? '?' : *name;
+    const bool is_control = (unsigned char)*name < 0x20U || *name == 0x7F;
+    text[used] = *name;
+    if (is_control) {
+      text[used] = '?';
+    }
+    ++used;
   }
   // The rest of a character that the cut went through.
   while (((unsigned char)*name & 0xC0U) == 0x80U && used < BRIEF_TEXT_BYTES + 3) {

@@ -11,7 +11,10 @@
 
 static char lower(char c)
 {
-  return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+  if (c >= 'A' && c <= 'Z') {
+    return (char)(c - 'A' + 'a');
+  }
+  return c;
 }
 
 static int least(int a, int b, int c)

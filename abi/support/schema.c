@@ -36,6 +36,8 @@ static bool within_bounds(const json_t *property, const json_t *value)
 
 // ------------------------------------------------------------------------------------------ values
 
+#define BEYOND_INT64 9223372036854775808.0
+
 // JSON Schema: 1.0 is an integer.
 static bool is_integral(const json_t *value)
 {
@@ -43,7 +45,7 @@ static bool is_integral(const json_t *value)
     return true;
   }
   const double number = json_real_value(value);
-  return json_is_real(value) && number >= -0x1p63 && number < 0x1p63 &&
+  return json_is_real(value) && number >= -BEYOND_INT64 && number < BEYOND_INT64 &&
          (double)(json_int_t)number == number;
 }
 

@@ -3,7 +3,7 @@
 
 #define _GNU_SOURCE // dladdr
 
-#include "elf.h"
+#include "elf_check.h"
 
 #include "support/error.h"
 

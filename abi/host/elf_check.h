@@ -3,8 +3,8 @@
 
 // Whether a file is a shared object for this machine. Private to librft_host.
 
-#ifndef RFT_HOST_ELF_H
-#define RFT_HOST_ELF_H
+#ifndef RFT_HOST_ELF_CHECK_H
+#define RFT_HOST_ELF_CHECK_H
 
 #include "rft/plugin.h"
 
@@ -12,4 +12,4 @@
 /// would map it and the process die. `size`: of the file in bytes.
 int32_t rft_elf_check(int descriptor, int64_t size, rft_error *error);
 
-#endif // RFT_HOST_ELF_H
+#endif // RFT_HOST_ELF_CHECK_H
