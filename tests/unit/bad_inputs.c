@@ -32,8 +32,7 @@ static rft_tensor *writable(const rft_tensor *tensor)
   return (rft_tensor *)(uintptr_t)tensor;
 }
 
-// -------------------------------------------------------------------------------------------
-// shapes
+// ------------------------------------------------------------------------------------------ shapes
 
 static void old_has_four_columns(rft_batch *batch)
 {
@@ -174,8 +173,7 @@ static void offsets_on_cuda(rft_batch *batch)
   writable(batch->cu_seqlens)->device.type = RFT_DEVICE_CUDA;
 }
 
-// ---------------------------------------------------------------------------------------------
-// NULL
+// -------------------------------------------------------------------------------------------- NULL
 
 static void logprob_is_null(rft_batch *batch)
 {
@@ -202,8 +200,7 @@ static void old_without_data(rft_batch *batch)
   writable(batch->old_logprob)->data = NULL;
 }
 
-// -------------------------------------------------------------------------------------------
-// values
+// ------------------------------------------------------------------------------------------ values
 
 static void half_in_the_mask(rft_batch *batch)
 {
@@ -246,8 +243,7 @@ static void nan_in_a_sequence_advantage(rft_batch *batch)
   batch->advantages = tensor_1d(float32, 2, by_sequence);
 }
 
-// ---------------------------------------------------------------------------------------
-// cu_seqlens
+// -------------------------------------------------------------------------------------- cu_seqlens
 
 static void offsets_start_at_one(rft_batch *batch)
 {
@@ -300,8 +296,7 @@ static void offsets_of_a_padded_batch(rft_batch *batch)
   batch->cu_seqlens = tensor_1d(int32, 3, starts);
 }
 
-// -------------------------------------------------------------------------------------------
-// struct
+// ------------------------------------------------------------------------------------------ struct
 
 static void batch_of_size_zero(rft_batch *batch)
 {

@@ -105,7 +105,7 @@ static void parallel_for(const rft_parallel *parallel, int64_t count, loop_body 
   }
 }
 
-// ------------------------------------------------------------------------------------------- host
+// -------------------------------------------------------------------------------------------- host
 
 static const void *get_service(const rft_host *host, const char *id)
 {

@@ -51,8 +51,7 @@ static void check_error(const bad_input *bad, int32_t code, const rft_error *err
             "%s: the message does not start with %s: %s", bad->name, bad->parts[0], error->message);
 }
 
-// -----------------------------------------------------------------------------------------
-// evaluate
+// ---------------------------------------------------------------------------------------- evaluate
 
 /// Outputs with known bytes, and a copy of them.
 typedef struct watched_output {
@@ -109,8 +108,7 @@ ParameterizedTest(int *index, batch_errors, evaluate)
   check_untouched(bad->name, &watched);
 }
 
-// ------------------------------------------------------------------------------------
-// selection_add
+// ----------------------------------------------------------------------------------- selection_add
 
 // The selection reads the policy that m2_reference names, and only that.
 static const char *config_for(const bad_input *bad)

@@ -21,8 +21,7 @@ static void expect_error(const char *what, int32_t code, int32_t expected, const
             error->message);
 }
 
-// --------------------------------------------------------------------------------------- call
-// order
+// -------------------------------------------------------------------------------------- call order
 
 static rft_selection *begin(const char *config)
 {
@@ -167,8 +166,7 @@ Test(call_errors, m2_reference_proximal_needs_the_proximal_policy)
   m2po()->selection_end(selection);
 }
 
-// ------------------------------------------------------------------------------------ mask to
-// write
+// ----------------------------------------------------------------------------------- mask to write
 
 Test(call_errors, a_mask_that_can_not_be_written)
 {
@@ -200,7 +198,7 @@ Test(call_errors, a_mask_that_can_not_be_written)
   m2po()->selection_end(selection);
 }
 
-// --------------------------------------------------------------------------- outputs of evaluate
+// ----------------------------------------------------------------------------- outputs of evaluate
 
 // Evaluates the good batch with this gradient; no byte of it or of the loss may change.
 static void expect_bad_gradient(const char *what, const rft_batch *batch,

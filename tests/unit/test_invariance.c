@@ -16,8 +16,7 @@
 
 TestSuite(invariance, .fini = plugin_fixture_end);
 
-// -------------------------------------------------------------------------------------------
-// threads
+// ----------------------------------------------------------------------------------------- threads
 
 static const char *const configs[] = {
     "{}",
@@ -129,8 +128,7 @@ Test(invariance, one_instance_evaluates_on_many_threads_at_once)
   }
 }
 
-// ----------------------------------------------------------------------------------------------
-// junk
+// -------------------------------------------------------------------------------------------- junk
 
 // A copy whose positions that are not valid hold `junk`, in all tensors but the mask.
 static rft_batch *with_junk(const rft_batch *batch, double junk)

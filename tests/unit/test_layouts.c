@@ -82,8 +82,7 @@ static struct criterion_test_params layout_parameters(void)
   return cr_make_param_array(named_layout, copy, LAYOUTS);
 }
 
-// -------------------------------------------------------------------------------------------
-// inputs
+// ------------------------------------------------------------------------------------------ inputs
 
 static void check_batch(const char *what, const rft_batch *batch, const rft_batch *expected)
 {
@@ -162,8 +161,7 @@ Test(layouts, strides_beyond_two_gibibytes)
   munmap(memory, size);
 }
 
-// ---------------------------------------------------------------------------------------
-// advantages
+// -------------------------------------------------------------------------------------- advantages
 
 // A [ROWS, COLUMNS] tensor of one value a row.
 static rft_tensor *row_values(const double *row)
@@ -218,8 +216,7 @@ Test(layouts, one_advantage_for_everything_by_strides_of_zero)
       compact);
 }
 
-// --------------------------------------------------------------------------------------------
-// masks
+// ------------------------------------------------------------------------------------------- masks
 
 // The mask's values turned into others that mean the same.
 static rft_tensor *mask_like(const rft_tensor *mask, rft_dtype dtype, double valid)

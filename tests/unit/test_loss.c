@@ -87,8 +87,7 @@ ParameterizedTest(loss_case *shape, loss, agrees_with_the_literal_formulas)
   }
 }
 
-// ------------------------------------------------------------------------------ central
-// differences
+// ----------------------------------------------------------------------------- central differences
 
 // Where the loss has a corner within a step, or is flat on purpose, no difference tells the slope.
 static bool is_smooth(const loss_case *shape, const reference_token *token)
@@ -140,8 +139,7 @@ ParameterizedTest(loss_case *shape, loss, the_gradient_is_the_slope_of_the_loss)
   }
 }
 
-// --------------------------------------------------------------------------------------------
-// parts
+// ------------------------------------------------------------------------------------------- parts
 
 ParameterizedTestParameters(loss, micro_batches_add_up)
 {
@@ -197,8 +195,7 @@ ParameterizedTest(loss_case *shape, loss, counts_that_are_not_given_are_the_own_
   cr_expect(same_bits(evaluate_ok(instance, batch, mask, NULL, float32).loss, expected));
 }
 
-// ------------------------------------------------------------------------------------ scale,
-// dtypes
+// ----------------------------------------------------------------------------------- scale, dtypes
 
 ParameterizedTestParameters(loss, scale_multiplies_loss_and_gradient)
 {

@@ -30,8 +30,7 @@ static evaluation evaluate_one(rft_dtype dtype, double log_ratio, double advanta
   return evaluate_ok(m2po_create(config), batch, NULL, NULL, float64);
 }
 
-// -------------------------------------------------------------------------------------
-// denominators
+// ------------------------------------------------------------------------------------ denominators
 
 Test(loss_rules, the_mean_is_over_the_tokens_before_the_selection)
 {
@@ -92,8 +91,7 @@ Test(loss_rules, sum_norm_divides_the_total_by_the_padded_length_or_the_factor)
       is_close(evaluate_ok(m2po_create(by_factor), batch, NULL, NULL, float32).loss, -1.5, 1e-14));
 }
 
-// -------------------------------------------------------------------------------- exact zeros,
-// clamp
+// ------------------------------------------------------------------------------ exact zeros, clamp
 
 Test(loss_rules, dropped_masked_and_zero_advantage_positions_have_gradient_zero)
 {
@@ -132,8 +130,7 @@ Test(loss_rules, the_clamp_passes_the_gradient_through)
   cr_expect(is_close(none.loss, exp(25), 1e-12));
 }
 
-// -----------------------------------------------------------------------------------------
-// overflow
+// ---------------------------------------------------------------------------------------- overflow
 
 static rft_error error_of(const rft_batch *batch, const char *config, rft_dtype gradient)
 {
@@ -185,8 +182,7 @@ Test(loss_rules, a_loss_that_overflows_is_an_error)
   expect_parts(&error, "overflow", "index 0");
 }
 
-// --------------------------------------------------------------------------------- corners of
-// ppo_clip
+// ----------------------------------------------------------------------------- corners of ppo_clip
 
 // The ratio as the plugin computes it, so that a clip can be put on it to the last bit.
 static double ratio_of(double log_ratio)

@@ -82,8 +82,7 @@ static selection_result check(const char *what, const rft_instance *instance,
   return got;
 }
 
-// ------------------------------------------------------------------------------------ random
-// batches
+// ---------------------------------------------------------------------------------- random batches
 
 enum { SIZES = 9, THRESHOLDS = 9 };
 static const int64_t sizes[SIZES] = {0, 1, 2, 3, 7, 64, 65, 300, 1100};
