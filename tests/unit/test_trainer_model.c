@@ -38,9 +38,9 @@ static double literal_logprob(const train_policy *policy, const double *p, const
 {
   const policy_shape *const s = &policy->shape;
   const int64_t *const at = policy->offset;
-  double x[64];
-  double h1[16];
-  double h2[16];
+  double x[64] = {0.0};
+  double h1[16] = {0.0};
+  double h2[16] = {0.0};
   double logits[POLICY_ACTIONS];
   for (int64_t i = 0; i < s->slots; ++i) {
     for (int64_t j = 0; j < s->embedding; ++j) {
@@ -101,7 +101,7 @@ static void fixture_free(fixture *f)
 static double literal_scalar(const fixture *f)
 {
   double total = 0.0;
-  for (int row = 0; row < ROWS; ++row) {
+  for (int64_t row = 0; row < ROWS; ++row) {
     total += (double)f->weight[row] *
              literal_logprob(&f->policy, f->parameters, f->symbols + row * SLOTS, f->chosen[row]);
   }
@@ -112,13 +112,13 @@ Test(trainer_model, log_probabilities_are_those_of_the_literal_network)
 {
   fixture *const f = fixture_new();
   policy_forward(&f->policy, f->symbols, ROWS, &f->workspace);
-  for (int row = 0; row < ROWS; ++row) {
+  for (int64_t row = 0; row < ROWS; ++row) {
     for (uint8_t action = 0; action < POLICY_ACTIONS; ++action) {
       const double expected =
           literal_logprob(&f->policy, f->parameters, f->symbols + row * SLOTS, action);
       const double got = (double)f->workspace.logprob[row * POLICY_ACTIONS + action];
-      cr_assert_float_eq(got, expected, 1e-5, "row %d, action %d: %g, expected %g", row, action,
-                         got, expected);
+      cr_assert_float_eq(got, expected, 1e-5, "row %d, action %d: %g, expected %g", (int)row,
+                         action, got, expected);
     }
   }
   fixture_free(f);
@@ -273,14 +273,15 @@ Test(trainer_model, samples_of_a_group_answer_one_prompt)
   cr_assert(policy_init(&policy, shape, 2) && rollout_batch_init(&batch, &small) &&
             rollout_sampler_init(&sampler, &small, shape, 2, 3, NULL));
   rollout_sample(&sampler, &policy, 0, 0, &batch);
-  for (int s = 0; s < SEQUENCES; ++s) {
+  for (int64_t s = 0; s < SEQUENCES; ++s) {
     const uint8_t *const sequence = batch.sequences + s * LENGTH;
     const uint8_t *const first = batch.sequences + s / 4 * 4 * LENGTH;
-    cr_assert_arr_eq(sequence, first, 4, "sequence %d", s);
+    cr_assert_arr_eq(sequence, first, 4, "sequence %d", (int)s);
     cr_assert_eq(batch.reward[s], task_reward(&small.task, sequence, sequence + 4));
   }
-  cr_assert(memcmp(batch.sequences, batch.sequences + 4 * LENGTH, 4) != 0 ||
-            memcmp(batch.sequences, batch.sequences + 8 * LENGTH, 4) != 0);
+  const uint8_t *const second = batch.sequences + (ptrdiff_t)4 * LENGTH;
+  const uint8_t *const third = batch.sequences + (ptrdiff_t)8 * LENGTH;
+  cr_assert(memcmp(batch.sequences, second, 4) != 0 || memcmp(second, third, 4) != 0);
   rollout_sampler_free(&sampler);
   rollout_batch_free(&batch);
   policy_free(&policy);
