@@ -92,7 +92,7 @@ same 'its staleness is measured, and bounded by queue and publication' '' \
 # The runs below take a second or more, and are hit somewhere in the middle.
 total=1500
 [ -z "$SANITIZE" ] || total=400
-long=(--updates $total --set output.checkpoint_every=10)
+long=(--updates "$total" --set output.checkpoint_every=10)
 lines_of() { # FILE
   if [ -e "$1" ]; then wc -l <"$1"; else echo 0; fi
 }
@@ -131,13 +131,13 @@ check 'the run is resumed from its last checkpoint' resume killed
 check 'it ends bit-equal to one that was not killed' same_run killed
 
 # A checkpoint at every update: most kills hit while one is written.
-long=(--updates $total --set output.checkpoint_every=1)
+long=(--updates "$total" --set output.checkpoint_every=1)
 hit often KILL 20
 for lines in 60 100 140 180; do
-  hit often KILL $lines --resume
+  hit often KILL "$lines" --resume
 done
 same 'SIGKILL while checkpoints are written ends a run' 137 $?
-long=(--updates $total --set output.checkpoint_every=10)
+long=(--updates "$total" --set output.checkpoint_every=10)
 check 'a run killed again and again is resumed' resume often
 check 'and ends bit-equal' same_run often
 same 'every line of its log is whole' $total "$(grep -c '^{"update": .*}$' "$scratch/often.log")"
