@@ -78,14 +78,18 @@ static void print_warning(void *context, int32_t level, const char *message)
   }
 }
 
+// Enough for a slow disk; a plugin does nothing while it is loaded.
+enum { PROBE_TIMEOUT_MS = 10000 };
+
 int32_t cli_open_registry(const char *directory, int32_t threads, bool warn,
                           rft_registry **registry, rft_error *error)
 {
   const rft_registry_options options = {
-      .struct_size = RFT_STRUCT_SIZE(rft_registry_options, log_context),
+      .struct_size = RFT_STRUCT_SIZE(rft_registry_options, reserved),
       .threads = threads,
       .name = "rft",
       .log = warn ? print_warning : NULL,
+      .probe_timeout_ms = PROBE_TIMEOUT_MS,
   };
   rft_registry *made = NULL;
   int32_t code = rft_registry_create(&options, &made, error);

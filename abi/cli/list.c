@@ -16,15 +16,49 @@ static const char HELP[] =
     "usage: rft list [DIR] [--plugins DIR] [--json]\n"
     "\n"
     "Loads every plugin of a directory and prints what each offers, then every file that was\n"
-    "refused, with the reason.\n"
+    "refused, with the reason, and what can't be had because an earlier plugin has the name.\n"
     "\n"
     "  --plugins DIR  the same as DIR; default: the directories of RFT_PLUGIN_PATH, and where "
     "that\n"
     "                 is not set the installed one\n"
-    "  --json         an object with the lists \"plugins\" and \"refused\"\n"
+    "  --json         an object with the lists \"plugins\", \"refused\" and \"hidden\"\n"
     "\n"
     "Exit codes: 0 all were loaded, 1 the directory can't be scanned, 2 wrong command line,\n"
     "3 a file was refused.\n";
+
+// ---------------------------------------------------------------------------------------- hidden
+
+// A name that an earlier plugin has.
+typedef struct hidden_name {
+  const char *kind;
+  const char *name;
+  const char *path;
+} hidden_name;
+
+// Calls `body` for each (H1).
+static void each_hidden(const rft_registry *registry,
+                        void (*body)(void *context, const hidden_name *hidden), void *context)
+{
+  for (int64_t i = 0; i < rft_registry_plugin_count(registry); ++i) {
+    const rft_plugin *const plugin = rft_registry_plugin(registry, i);
+    const char *const path = rft_registry_plugin_path(registry, i);
+    for (int64_t j = 0; j < plugin->policy_loss_count; ++j) {
+      const rft_policy_loss *first = NULL;
+      rft_registry_find_policy_loss(registry, plugin->policy_losses[j]->name, &first, NULL);
+      if (first != plugin->policy_losses[j]) {
+        body(context, &(hidden_name){"policy loss", plugin->policy_losses[j]->name, path});
+      }
+    }
+    for (int64_t j = 0; j < plugin->algorithm_preset_count; ++j) {
+      const rft_algorithm_preset *first = NULL;
+      rft_registry_find_algorithm_preset(registry, plugin->algorithm_presets[j]->name, &first,
+                                         NULL);
+      if (first != plugin->algorithm_presets[j]) {
+        body(context, &(hidden_name){"algorithm preset", plugin->algorithm_presets[j]->name, path});
+      }
+    }
+  }
+}
 
 // -------------------------------------------------------------------------------------------- JSON
 
@@ -80,6 +114,13 @@ static json_t *refusal_json(const rft_refusal *refusal)
                    rft_code_name(refusal->code), "reason", cli_json_string(refusal->reason));
 }
 
+static void append_hidden(void *context, const hidden_name *hidden)
+{
+  json_array_append_new(context, json_pack("{s:s, s:o, s:o}", "kind", hidden->kind, "name",
+                                           cli_json_string(hidden->name), "path",
+                                           cli_json_string(hidden->path)));
+}
+
 static int print_json(const rft_registry *registry)
 {
   json_t *const plugins = json_array();
@@ -91,7 +132,10 @@ static int print_json(const rft_registry *registry)
   for (int64_t i = 0; i < rft_registry_refusal_count(registry); ++i) {
     json_array_append_new(refused, refusal_json(rft_registry_refusal(registry, i)));
   }
-  return cli_print_json(json_pack("{s:o, s:o}", "plugins", plugins, "refused", refused));
+  json_t *const hidden = json_array();
+  each_hidden(registry, append_hidden, hidden);
+  return cli_print_json(
+      json_pack("{s:o, s:o, s:o}", "plugins", plugins, "refused", refused, "hidden", hidden));
 }
 
 // -------------------------------------------------------------------------------------------- text
@@ -119,6 +163,13 @@ static void print_plugin(const rft_plugin *plugin, const char *path)
   free(rows);
 }
 
+static void print_hidden(void *context, const hidden_name *hidden)
+{
+  (void)context;
+  printf("hidden %s %s of %s\n", hidden->kind, hidden->name, hidden->path);
+  cli_print_wrapped("An earlier plugin has one of this name.", 2);
+}
+
 static int print_text(const rft_registry *registry)
 {
   const int64_t plugins = rft_registry_plugin_count(registry);
@@ -131,6 +182,7 @@ static int print_text(const rft_registry *registry)
     printf("refused %s\n", refusal->path);
     cli_print_wrapped(refusal->reason, 2);
   }
+  each_hidden(registry, print_hidden, NULL);
   printf("%s%" PRId64 " loaded, %" PRId64 " refused\n", refusals > 0 ? "\n" : "", plugins,
          refusals);
   return CLI_OK;

@@ -4,6 +4,7 @@
 // One file: from a path to a plugin in the registry.
 
 #include "dylib.h"
+#include "probe.h"
 #include "registry.h"
 #include "support/system_error.h"
 #include "trust.h"
@@ -89,6 +90,29 @@ static int32_t append(rft_registry *registry, const char *path, const struct sta
   return RFT_OK;
 }
 
+// H1.
+static void warn_hidden(const rft_registry *registry, const rft_plugin *plugin, const char *path)
+{
+  for (int64_t i = 0; i < plugin->policy_loss_count; ++i) {
+    const rft_policy_loss *first = NULL;
+    rft_registry_find_policy_loss(registry, plugin->policy_losses[i]->name, &first, NULL);
+    if (first != plugin->policy_losses[i]) {
+      rft_registry_log(registry, RFT_LOG_WARNING,
+                       "policy loss \"%s\" of %s is hidden by an earlier plugin's",
+                       plugin->policy_losses[i]->name, path);
+    }
+  }
+  for (int64_t i = 0; i < plugin->algorithm_preset_count; ++i) {
+    const rft_algorithm_preset *first = NULL;
+    rft_registry_find_algorithm_preset(registry, plugin->algorithm_presets[i]->name, &first, NULL);
+    if (first != plugin->algorithm_presets[i]) {
+      rft_registry_log(registry, RFT_LOG_WARNING,
+                       "algorithm preset \"%s\" of %s is hidden by an earlier plugin's",
+                       plugin->algorithm_presets[i]->name, path);
+    }
+  }
+}
+
 int32_t rft_registry_load_file(rft_registry *registry, const char *path, rft_error *reason)
 {
   char real_path[PATH_MAX];
@@ -105,14 +129,23 @@ int32_t rft_registry_load_file(rft_registry *registry, const char *path, rft_err
   }
   rft_plugin_entry entry = NULL;
   const rft_plugin *plugin = NULL;
-  code = rft_dylib_entry(real_path, &entry, reason);
+  code = rft_probe(registry, real_path, reason);
+  if (code == RFT_OK) {
+    code = rft_dylib_entry(real_path, &entry, reason);
+  }
   if (code == RFT_OK) {
     code = rft_negotiate(entry, &registry->host, &plugin, reason);
   }
   if (code == RFT_OK) {
     code = check_id(registry, plugin, reason);
   }
-  return code == RFT_OK ? append(registry, real_path, &status, plugin, reason) : code;
+  if (code == RFT_OK) {
+    code = append(registry, real_path, &status, plugin, reason);
+  }
+  if (code == RFT_OK) {
+    warn_hidden(registry, plugin, real_path);
+  }
+  return code;
 }
 
 int32_t rft_registry_load(rft_registry *registry, const char *path, rft_error *error)

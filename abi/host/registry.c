@@ -35,6 +35,12 @@ static int32_t read_options(const rft_registry_options *given, rft_registry_opti
                     "threads, found a struct_size of %u and %d threads",
                     MOST_THREADS, given->struct_size, options->threads);
   }
+  if (options->probe_timeout_ms < 0 || options->reserved != 0) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "rft_registry_options: expected probe_timeout_ms >= 0 and reserved 0, found "
+                    "%d and %u",
+                    options->probe_timeout_ms, options->reserved);
+  }
   return RFT_OK;
 }
 
@@ -47,6 +53,7 @@ static int32_t fill(rft_registry *registry, const rft_registry_options *options,
   }
   registry->log_sink = options->log;
   registry->log_context = options->log_context;
+  registry->probe_timeout_ms = options->probe_timeout_ms;
   rft_services_init(registry, options->threads);
   return options->threads < 2 ? RFT_OK
                               : rft_pool_create(options->threads - 1, &registry->pool, error);

@@ -27,6 +27,7 @@ struct rft_registry {
   rft_pool *pool; ///< NULL: the host offers no threads
   void (*log_sink)(void *log_context, int32_t level, const char *message);
   void *log_context;
+  int32_t probe_timeout_ms; ///< 0: files are not tried first
   char *name;
   char *version;
   rft_loaded *loaded;

@@ -31,6 +31,11 @@ typedef struct rft_registry_options {
   /// Receives what plugins and the host log, on any thread; NULL: dropped.
   void (*log)(void *log_context, int32_t level, const char *message);
   void *log_context;
+  /// Milliseconds for trying each file in a child process first: what crashes or hangs while it is
+  /// loaded is then refused, and the scan goes on. 0: it is not tried, as a host must choose that
+  /// can't fork.
+  int32_t probe_timeout_ms;
+  uint32_t reserved; ///< 0
 } rft_registry_options;
 
 /// A file that was not loaded, and why.
