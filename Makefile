@@ -105,7 +105,7 @@ all: $(host) $(plugin) $(BUILD)/rft $(BUILD)/rft-train
 $(host): $(host_objects) $(support_objects) abi/host/librft_host.map
 	@echo '  LINK    $@'
 	$(quiet)$(link) -shared -Wl,-soname,$(soname) -Wl,--version-script,abi/host/librft_host.map \
-	  $(no_undefined) $(hardening) -o $@.$(version) $(filter %.o,$^) -ljansson -ldl
+	  $(no_undefined) $(hardening) -o $@.$(version) $(filter %.o,$^) -ljansson -ldl -lm
 	$(quiet)ln -sf $(@F).$(version) $(BUILD)/$(soname)
 	$(quiet)ln -sf $(@F).$(version) $@
 
