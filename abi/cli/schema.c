@@ -79,6 +79,16 @@ static int print_table(const rft_policy_loss *loss)
   return CLI_OK;
 }
 
+// The plugin's own text, which may end its last line or not.
+static void print_document(const char *text)
+{
+  const size_t length = strlen(text);
+  fputs(text, stdout);
+  if (length == 0 || text[length - 1] != '\n') {
+    putchar('\n');
+  }
+}
+
 int cli_schema(int argc, char **argv)
 {
   const char *name = NULL;
@@ -105,7 +115,7 @@ int cli_schema(int argc, char **argv)
   if (rft_registry_find_policy_loss(registry, name, &loss, &error) != RFT_OK) {
     code = cli_fail(&error);
   } else if (json || !cli_on_terminal()) {
-    puts(loss->config_schema);
+    print_document(loss->config_schema);
   } else {
     code = print_table(loss);
   }
