@@ -27,6 +27,13 @@ static double number(const json_t *values, const char *key, double null_value)
   return json_is_null(value) ? null_value : json_number_value(value) + 0.0; // no -0.0
 }
 
+// JSON Schema: 1.0 is an integer.
+static int64_t integer(const json_t *values, const char *key)
+{
+  const json_t *const value = json_object_get(values, key);
+  return json_is_integer(value) ? json_integer_value(value) : (int64_t)json_real_value(value);
+}
+
 static int choice(const json_t *values, const char *key, const char *const *names)
 {
   const char *const name = json_string_value(json_object_get(values, key));
@@ -44,7 +51,7 @@ static m2po_config read_config(const json_t *values)
       .selection = (m2po_constrained)choice(values, "selection", selections),
       .m2_reference = (m2po_reference)choice(values, "m2_reference", references),
       .boundary = (m2po_boundary)choice(values, "boundary", boundaries),
-      .min_kept_tokens = (int64_t)number(values, "min_kept_tokens", 0),
+      .min_kept_tokens = integer(values, "min_kept_tokens"),
       .denominator = (m2po_denominator)choice(values, "denominator", denominators),
       .surrogate = (m2po_surrogate)choice(values, "surrogate", surrogates),
       .clip_range_low = number(values, "clip_range_low", 0),
@@ -93,7 +100,24 @@ static void warn(const rft_log *log, const char *key, const char *needed)
   log->write(log, RFT_LOG_WARNING, message);
 }
 
-static void warn_without_effect(const json_t *given, const m2po_config *config, const rft_log *log)
+static bool same_value(const json_t *left, const json_t *right)
+{
+  return json_is_number(left) && json_is_number(right)
+             ? json_number_value(left) == json_number_value(right)
+             : json_equal(left, right) != 0;
+}
+
+// Did somebody mean to set the key? A config that has every key has been completed with defaults,
+// and then a default says nothing.
+static bool is_meant(const json_t *given, const json_t *defaults, const char *key)
+{
+  const json_t *const value = json_object_get(given, key);
+  const bool completed = json_object_size(given) == json_object_size(defaults);
+  return value != NULL && !(completed && same_value(value, json_object_get(defaults, key)));
+}
+
+static void warn_without_effect(const json_t *given, const json_t *defaults,
+                                const m2po_config *config, const rft_log *log)
 {
   const bool clips = config->surrogate == M2PO_PPO_CLIP;
   const bool sapo = config->surrogate == M2PO_SAPO;
@@ -115,7 +139,7 @@ static void warn_without_effect(const json_t *given, const m2po_config *config, 
       {"min_kept_tokens", selects, "an m2_threshold"},
   };
   for (size_t i = 0; i < sizeof keys / sizeof keys[0]; ++i) {
-    if (!keys[i].effective && json_object_get(given, keys[i].key) != NULL) {
+    if (!keys[i].effective && is_meant(given, defaults, keys[i].key)) {
       warn(log, keys[i].key, keys[i].needed);
     }
   }
@@ -124,19 +148,23 @@ static void warn_without_effect(const json_t *given, const m2po_config *config, 
 int32_t m2po_config_parse(const char *text, int64_t length, const rft_log *log, m2po_config *config,
                           rft_error *error)
 {
+  const char *const schema = m2po_embedded_config_schema;
   json_t *values = NULL;
   json_t *given = NULL;
-  const int32_t code =
-      rft_schema_resolve(m2po_embedded_config_schema, text, length, &values, &given, error);
-  if (code != RFT_OK) {
-    return code;
+  json_t *defaults = NULL;
+  int32_t code = rft_schema_resolve(schema, text, length, &values, &given, error);
+  if (code == RFT_OK) {
+    code = rft_schema_resolve(schema, NULL, 0, &defaults, NULL, error);
   }
-  *config = read_config(values);
-  config->digest = digest_of(config);
-  if (log != NULL) {
-    warn_without_effect(given, config, log);
+  if (code == RFT_OK) {
+    *config = read_config(values);
+    config->digest = digest_of(config);
+  }
+  if (code == RFT_OK && log != NULL) {
+    warn_without_effect(given, defaults, config, log);
   }
   json_decref(values);
   json_decref(given);
-  return RFT_OK;
+  json_decref(defaults);
+  return code;
 }

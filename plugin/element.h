@@ -32,14 +32,6 @@ bool m2po_element_is_float(m2po_element element);
 void m2po_element_load(m2po_element element, const unsigned char *address, int64_t stride,
                        int64_t count, double *values);
 
-/// Reads one.
-static inline double m2po_element_load_one(m2po_element element, const unsigned char *address)
-{
-  double value;
-  m2po_element_load(element, address, 0, 1, &value);
-  return value;
-}
-
 /// Reads one int32 or int64.
 int64_t m2po_element_load_integer(m2po_element element, const unsigned char *address);
 

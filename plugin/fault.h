@@ -22,7 +22,7 @@ typedef struct m2po_fault {
   m2po_fault_kind kind;
   const char *tensor; ///< that the value was read from
   int64_t index;      ///< row-major position in the batch
-  int64_t columns;    ///< of the batch
+  int64_t columns;    ///< of the batch: row and column follow
   double value;       ///< what was found
 } m2po_fault;
 

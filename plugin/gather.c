@@ -3,7 +3,7 @@
 
 #include "gather.h"
 
-#include "fault.h"
+#include "inputs.h"
 #include "support/error.h"
 
 #include <math.h>
@@ -35,9 +35,7 @@ typedef struct gathering {
   const m2po_config *config;
   const m2po_rule *rule;
   m2po_batch batch;
-  const m2po_view *policy; ///< the one that m compares with the behavior policy
-  const char *policy_name;
-  bool wide;
+  m2po_pair pair; ///< the policy that m compares, relative to the behavior policy
   m2po_gathered *gathered;
   void *squares; ///< double or float, by `wide`
   token_range *ranges;
@@ -74,93 +72,46 @@ static double square(double d, bool wide)
   return wide ? d * d : (double)((float)d * (float)d);
 }
 
-// A block of positions. Past the batch's end `mask` is 0.
+// One block at work.
 typedef struct token_block {
-  double policy[M2PO_BLOCK];
-  double behavior[M2PO_BLOCK];
-  double advantages[M2PO_BLOCK];
-  double mask[M2PO_BLOCK];
+  m2po_inputs inputs;
   double square[M2PO_BLOCK];      ///< m of the tokens of T, 0 elsewhere
   double constrained[M2PO_BLOCK]; ///< 1 for the tokens of T, 0 elsewhere
 } token_block;
 
-static void load_block(const gathering *job, int64_t start, int64_t count, token_block *block)
-{
-  const m2po_batch *const batch = &job->batch;
-  m2po_view_load(&batch->mask, batch->columns, start, count, block->mask);
-  m2po_view_load(job->policy, batch->columns, start, count, block->policy);
-  m2po_view_load(&batch->old_logprob, batch->columns, start, count, block->behavior);
-  m2po_batch_load_advantages(batch, start, count, block->advantages);
-  for (int64_t i = count; i < M2PO_BLOCK; ++i) {
-    block->mask[i] = 0.0;
-  }
-}
-
 // No branch in the loop, so that it becomes vector instructions.
 static void compute_squares(token_block *block, bool wide, bool all_tokens)
 {
+  const m2po_inputs *const inputs = &block->inputs;
   const double least = all_tokens ? -1.0 : 0.0; // of `along`, not included
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const double d = m2po_log_ratio(block->policy[i], block->behavior[i], wide);
+    const double d = inputs->log_ratio[i];
     const double m = square(d, wide);
     // 1 where the ratio moves the way that the advantage pushes.
     const double up = d > 0 ? 1.0 : 0.0;
     const double down = d < 0 ? 1.0 : 0.0;
-    const double against = block->advantages[i] < 0 ? down : 0.0;
-    const double along = block->advantages[i] > 0 ? up : against;
+    const double against = inputs->advantages[i] < 0 ? down : 0.0;
+    const double along = inputs->advantages[i] > 0 ? up : against;
     const double in = along > least ? 1.0 : 0.0;
-    block->constrained[i] = block->mask[i] != 0 ? in : 0.0;
-    block->square[i] = block->constrained[i] != 0 ? m : 0.0;
+    const double constrained = inputs->mask[i] != 0 ? in : 0.0;
+    block->constrained[i] = constrained;
+    block->square[i] = constrained != 0 ? m : 0.0;
   }
 }
 
-static bool is_clean(const token_block *block, bool float_mask)
+// Is every square finite? If not, *fault is the first that isn't.
+static bool check_squares(const gathering *job, const token_block *block, int64_t start,
+                          m2po_fault *fault)
 {
-  double dirty = 0.0;
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    // x - x is 0 for finite x only, and NaN is unequal to 0.
-    const double nothing =
-        (block->policy[i] - block->policy[i]) + (block->behavior[i] - block->behavior[i]) +
-        (block->advantages[i] - block->advantages[i]) + (block->square[i] - block->square[i]);
-    const double mask = block->mask[i];
-    const double other = float_mask && mask != 1 ? 1.0 : 0.0;
-    const double unusable = nothing != 0 ? 1.0 : other;
-    dirty += mask != 0 ? unusable : 0.0;
+  if (!isinf(m2po_largest(block->square))) {
+    return true;
   }
-  return dirty == 0;
-}
-
-static bool has_fault(const gathering *job, token_range *range, m2po_fault_kind kind,
-                      const char *tensor, int64_t position, double value)
-{
-  range->fault = (m2po_fault){kind, tensor, position, job->batch.columns, value};
-  return true;
-}
-
-// Finds the first unusable value of a block that has one.
-static bool find_fault(const gathering *job, token_range *range, const token_block *block,
-                       int64_t i, int64_t position)
-{
-  const double mask = block->mask[i];
-  if (m2po_element_is_float(job->batch.mask.element) && mask != 0 && mask != 1) {
-    return has_fault(job, range, M2PO_NOT_A_MASK, "mask", position, mask);
+  int64_t i = 0;
+  while (!isinf(block->square[i])) {
+    ++i;
   }
-  if (mask == 0) {
-    return false;
-  }
-  if (!isfinite(block->policy[i])) {
-    return has_fault(job, range, M2PO_NOT_FINITE, job->policy_name, position, block->policy[i]);
-  }
-  if (!isfinite(block->behavior[i])) {
-    return has_fault(job, range, M2PO_NOT_FINITE, "old_logprob", position, block->behavior[i]);
-  }
-  if (!isfinite(block->advantages[i])) {
-    return has_fault(job, range, M2PO_NOT_FINITE, "advantages", position, block->advantages[i]);
-  }
-  if (isinf(block->square[i])) {
-    const double d = m2po_log_ratio(block->policy[i], block->behavior[i], job->wide);
-    return has_fault(job, range, M2PO_SQUARE_OVERFLOW, job->policy_name, position, d);
-  }
+  *fault = (m2po_fault){M2PO_SQUARE_OVERFLOW, job->pair.policy_name, start + i, job->batch.columns,
+                        block->inputs.log_ratio[i]};
   return false;
 }
 
@@ -173,16 +124,16 @@ static void take_word(const gathering *job, token_range *range, const token_bloc
   for (int64_t bit = 0; bit < WORD_BITS; ++bit) {
     const int64_t i = first + bit;
     const bool over = block->constrained[i] != 0 && m2po_is_candidate(job->rule, block->square[i]);
-    valid |= (uint64_t)(block->mask[i] != 0) << bit;
+    valid |= (uint64_t)(block->inputs.mask[i] != 0) << bit;
     candidates |= (uint64_t)over << bit;
     range->constrained += block->constrained[i] != 0;
-    tally_add(&range->rest, over ? 0.0 : block->square[i], job->wide);
+    tally_add(&range->rest, over ? 0.0 : block->square[i], job->pair.wide);
   }
   job->gathered->valid[position / WORD_BITS] = valid;
   job->gathered->candidate[position / WORD_BITS] = candidates;
   range->candidates += __builtin_popcountll(candidates);
   for (; candidates != 0; candidates &= candidates - 1) {
-    tally_add(&range->over, block->square[first + __builtin_ctzll(candidates)], job->wide);
+    tally_add(&range->over, block->square[first + __builtin_ctzll(candidates)], job->pair.wide);
   }
 }
 
@@ -192,17 +143,13 @@ static void read_range(void *context, int64_t index)
   const gathering *const job = context;
   token_range *const range = &job->ranges[index];
   token_block block;
-  memset(&block, 0, sizeof block);
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
-    load_block(job, start, count, &block);
-    compute_squares(&block, job->wide, job->config->selection == M2PO_ALL_TOKENS);
-    if (!is_clean(&block, m2po_element_is_float(job->batch.mask.element))) {
-      int64_t i = 0;
-      while (!find_fault(job, range, &block, i, start + i)) {
-        ++i;
-      }
+    m2po_inputs_load(&job->batch, &job->pair, start, count, &block.inputs);
+    compute_squares(&block, job->pair.wide, job->config->selection == M2PO_ALL_TOKENS);
+    if (!m2po_inputs_check(&job->batch, &job->pair, start, &block.inputs, &range->fault) ||
+        !check_squares(job, &block, start, &range->fault)) {
       return;
     }
     for (int64_t first = 0; first < count; first += WORD_BITS) {
@@ -213,13 +160,12 @@ static void read_range(void *context, int64_t index)
 
 static double square_at(const gathering *job, int64_t position)
 {
-  const m2po_view *const behavior = &job->batch.old_logprob;
-  const int64_t columns = job->batch.columns;
-  const double d = m2po_log_ratio(
-      m2po_element_load_one(job->policy->element, m2po_view_at(job->policy, columns, position)),
-      m2po_element_load_one(behavior->element, m2po_view_at(behavior, columns, position)),
-      job->wide);
-  return square(d, job->wide);
+  const m2po_pair *const pair = &job->pair;
+  double policy;
+  double behavior;
+  m2po_view_load(pair->policy, position, 1, &policy);
+  m2po_view_load(pair->reference, position, 1, &behavior);
+  return square(m2po_log_ratio(policy, behavior, pair->wide), pair->wide);
 }
 
 // Second reading: m of the candidates, now that their number is known.
@@ -232,7 +178,7 @@ static void read_candidates(void *context, int64_t index)
     uint64_t word = job->gathered->candidate[start / WORD_BITS];
     for (; word != 0; word &= word - 1) {
       const double m = square_at(job, start + __builtin_ctzll(word));
-      if (job->wide) {
+      if (job->pair.wide) {
         ((double *)job->squares)[next++] = m;
       } else {
         ((float *)job->squares)[next++] = (float)m;
@@ -312,18 +258,18 @@ static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares
     candidates += job->ranges[i].candidates;
   }
   if (candidates > 0) {
-    job->squares = malloc((size_t)candidates * (job->wide ? sizeof(double) : sizeof(float)));
+    job->squares = malloc((size_t)candidates * (job->pair.wide ? sizeof(double) : sizeof(float)));
     if (job->squares == NULL) {
       return out_of_memory(error);
     }
     m2po_parallel_for(instance, ranges, read_candidates, job);
   }
   add_totals(job, ranges, totals);
-  *squares = (m2po_squares){job->wide, candidates, job->squares};
+  *squares = (m2po_squares){job->pair.wide, candidates, job->squares};
   return RFT_OK;
 }
 
-static int32_t choose_policy(gathering *job, rft_error *error)
+static int32_t choose_pair(gathering *job, rft_error *error)
 {
   const bool proximal = job->config->m2_reference == M2PO_PROXIMAL;
   if (proximal && !m2po_view_present(&job->batch.proximal_logprob)) {
@@ -331,9 +277,9 @@ static int32_t choose_policy(gathering *job, rft_error *error)
                     "proximal_logprob: expected a tensor, because m2_reference is \"proximal\", "
                     "found NULL");
   }
-  job->policy = proximal ? &job->batch.proximal_logprob : &job->batch.logprob;
-  job->policy_name = proximal ? "proximal_logprob" : "logprob";
-  job->wide = m2po_is_wide(job->policy, &job->batch.old_logprob);
+  job->pair = m2po_pair_of(proximal ? &job->batch.proximal_logprob : &job->batch.logprob,
+                           proximal ? "proximal_logprob" : "logprob", &job->batch.old_logprob,
+                           "old_logprob");
   return RFT_OK;
 }
 
@@ -344,7 +290,7 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
   gathering job = {.config = &instance->config, .rule = rule};
   int32_t code = m2po_batch_open(source, &job.batch, error);
   if (code == RFT_OK) {
-    code = choose_policy(&job, error);
+    code = choose_pair(&job, error);
   }
   if (code != RFT_OK) {
     return code;

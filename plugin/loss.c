@@ -16,7 +16,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 // Positions that are summed in order. Chunks are added in order too, so that the sum does not
 // depend on which thread took which.
@@ -33,12 +32,10 @@ typedef struct batch_survey {
 typedef struct evaluation {
   const m2po_config *config;
   m2po_batch batch;
-  m2po_view keep;             ///< absent: all valid tokens are kept
-  m2po_view gradient;         ///< absent: not wanted
-  const m2po_view *reference; ///< the policy that the ratio is relative to
-  const char *reference_name;
-  bool wide;
-  bool measures; ///< metrics are wanted
+  m2po_view keep;     ///< absent: all valid tokens are kept
+  m2po_view gradient; ///< absent: not wanted
+  m2po_pair pair;     ///< logprob relative to proximal_logprob or old_logprob
+  bool measures;      ///< metrics are wanted
   m2po_weights weights;
   batch_survey *surveys; ///< [chunks]
   m2po_measures *parts;  ///< [chunks]
@@ -46,105 +43,78 @@ typedef struct evaluation {
 
 // -------------------------------------------------------------------------------------- the blocks
 
-static void load_block(const evaluation *job, int64_t start, int64_t count, m2po_terms *terms)
+// One block at work.
+typedef struct token_block {
+  m2po_inputs inputs;
+  m2po_terms terms;
+} token_block;
+
+static void load_block(const evaluation *job, int64_t start, int64_t count, token_block *block)
 {
   const m2po_batch *const batch = &job->batch;
-  m2po_view_load(&batch->logprob, batch->columns, start, count, terms->logprob);
-  m2po_view_load(job->reference, batch->columns, start, count, terms->reference);
-  m2po_view_load(&batch->mask, batch->columns, start, count, terms->mask);
-  m2po_batch_load_advantages(batch, start, count, terms->advantages);
-  m2po_weights_load(&job->weights, batch, start, count, terms->weights);
+  m2po_inputs_load(batch, &job->pair, start, count, &block->inputs);
+  m2po_weights_load(&job->weights, batch, start, count, block->terms.weights);
   if (m2po_view_present(&job->keep)) {
-    m2po_view_load(&job->keep, batch->columns, start, count, terms->keep);
-  } else {
-    m2po_terms_fill(terms->keep, 0, 1.0);
+    m2po_view_load(&job->keep, start, count, block->terms.keep);
   }
-  m2po_terms_fill(terms->mask, count, 0.0);
 }
 
 // Calls body for each block of a chunk, with its first position and length, until one returns
 // false.
 static void each_block(const evaluation *job, int64_t chunk,
-                       bool (*body)(const evaluation *job, int64_t chunk, m2po_terms *terms,
+                       bool (*body)(const evaluation *job, int64_t chunk, token_block *block,
                                     int64_t start, int64_t count))
 {
   const int64_t first = chunk * CHUNK;
   const int64_t left = job->batch.count - first;
   const int64_t end = first + (left < CHUNK ? left : CHUNK);
-  m2po_terms terms;
-  memset(&terms, 0, sizeof terms);
+  token_block block;
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    block.terms.keep[i] = 1.0;
+    block.terms.weights[i] = 0.0;
+  }
   for (int64_t start = first; start < end; start += M2PO_BLOCK) {
     const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
-    load_block(job, start, count, &terms);
-    m2po_terms_log_ratios(&terms, job->wide);
-    if (!body(job, chunk, &terms, start, count)) {
+    load_block(job, start, count, &block);
+    if (!body(job, chunk, &block, start, count)) {
       return;
     }
   }
 }
 
-// ------------------------------------------------------------------------------- first reading
+// ------------------------------------------------------------------------------------ first
+// reading
 
-static bool has_fault(batch_survey *survey, const evaluation *job, m2po_fault_kind kind,
-                      const char *tensor, int64_t position, double value)
+static double largest_size(const m2po_inputs *inputs, const double values[M2PO_BLOCK])
 {
-  survey->fault = (m2po_fault){kind, tensor, position, job->batch.columns, value};
-  return true;
+  double sizes[M2PO_BLOCK];
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double size = fabs(values[i]);
+    sizes[i] = inputs->mask[i] != 0 ? size : 0.0;
+  }
+  return m2po_largest(sizes);
 }
 
-// Finds the first unusable value of a block that has one.
-static bool find_fault(const evaluation *job, batch_survey *survey, const m2po_terms *terms,
-                       const char *reference_name, int64_t i, int64_t position)
-{
-  const double mask = terms->mask[i];
-  if (m2po_element_is_float(job->batch.mask.element) && mask != 0 && mask != 1) {
-    return has_fault(survey, job, M2PO_NOT_A_MASK, "mask", position, mask);
-  }
-  if (mask == 0) {
-    return false;
-  }
-  if (!isfinite(terms->logprob[i])) {
-    return has_fault(survey, job, M2PO_NOT_FINITE, "logprob", position, terms->logprob[i]);
-  }
-  if (!isfinite(terms->reference[i])) {
-    return has_fault(survey, job, M2PO_NOT_FINITE, reference_name, position, terms->reference[i]);
-  }
-  if (!isfinite(terms->advantages[i])) {
-    return has_fault(survey, job, M2PO_NOT_FINITE, "advantages", position, terms->advantages[i]);
-  }
-  return false;
-}
-
-// Is every value of the block usable, its `reference` being the tensor of that name?
-static bool is_clean(const evaluation *job, batch_survey *survey, const m2po_terms *terms,
-                     const char *reference_name, int64_t start)
-{
-  if (m2po_terms_are_clean(terms, m2po_element_is_float(job->batch.mask.element))) {
-    return true;
-  }
-  int64_t i = 0;
-  while (!find_fault(job, survey, terms, reference_name, i, start + i)) {
-    ++i;
-  }
-  return false;
-}
-
-static bool survey_block(const evaluation *job, int64_t chunk, m2po_terms *terms, int64_t start,
+static bool survey_block(const evaluation *job, int64_t chunk, token_block *block, int64_t start,
                          int64_t count)
 {
+  const m2po_batch *const batch = &job->batch;
   batch_survey *const survey = &job->surveys[chunk];
-  if (!is_clean(job, survey, terms, job->reference_name, start)) {
+  m2po_inputs *const inputs = &block->inputs;
+  if (!m2po_inputs_check(batch, &job->pair, start, inputs, &survey->fault)) {
     return false;
   }
-  survey->log_ratio = fmax(survey->log_ratio, m2po_terms_largest(terms, terms->log_ratio));
-  survey->advantage = fmax(survey->advantage, m2po_terms_largest(terms, terms->advantages));
-  survey->weight = fmax(survey->weight, m2po_terms_largest(terms, terms->weights));
-  if (job->reference == &job->batch.old_logprob) {
+  survey->log_ratio = fmax(survey->log_ratio, largest_size(inputs, inputs->log_ratio));
+  survey->advantage = fmax(survey->advantage, largest_size(inputs, inputs->advantages));
+  survey->weight = fmax(survey->weight, largest_size(inputs, block->terms.weights));
+  if (job->pair.reference == &batch->old_logprob) {
     return true;
   }
-  // Not used beside a proximal policy, but no number all the same where it isn't one.
-  m2po_view_load(&job->batch.old_logprob, job->batch.columns, start, count, terms->reference);
-  return is_clean(job, survey, terms, "old_logprob", start);
+  // Not used beside a proximal policy, but it has to be a log-prob all the same.
+  const m2po_pair stale =
+      m2po_pair_of(&batch->logprob, "logprob", &batch->old_logprob, "old_logprob");
+  m2po_inputs_load(batch, &stale, start, count, inputs);
+  return m2po_inputs_check(batch, &stale, start, inputs, &survey->fault);
 }
 
 static void survey_chunk(void *context, int64_t chunk)
@@ -170,7 +140,7 @@ static batch_survey add_surveys(const evaluation *job, int64_t chunks)
 // The largest ratio that the loss may use: of the type that it is computed in.
 static double largest_ratio(const evaluation *job)
 {
-  return job->wide ? DBL_MAX : (double)FLT_MAX;
+  return job->pair.wide ? DBL_MAX : (double)FLT_MAX;
 }
 
 // Might a term overflow? Every surrogate's loss and slope is at most A r, A c or 4 A / t in size.
@@ -187,12 +157,12 @@ static bool may_overflow(const evaluation *job, const batch_survey *all)
 }
 
 // Computes without writing, and finds the first term that overflows.
-static bool rehearse_block(const evaluation *job, int64_t chunk, m2po_terms *terms, int64_t start,
+static bool rehearse_block(const evaluation *job, int64_t chunk, token_block *block, int64_t start,
                            int64_t count)
 {
-  m2po_terms_compute(terms, job->config);
+  const m2po_terms *const terms = &block->terms;
+  m2po_terms_compute(&block->inputs, &block->terms, job->config);
   const double largest = largest_ratio(job);
-  batch_survey *const survey = &job->surveys[chunk];
   for (int64_t i = 0; i < count; ++i) {
     const double slope = m2po_element_round(job->gradient.element, terms->slope[i]);
     const m2po_fault_kind kind = terms->ratio[i] > largest   ? M2PO_RATIO_OVERFLOW
@@ -200,7 +170,9 @@ static bool rehearse_block(const evaluation *job, int64_t chunk, m2po_terms *ter
                                  : !isfinite(slope)          ? M2PO_GRADIENT_OVERFLOW
                                                              : M2PO_NO_FAULT;
     if (kind != M2PO_NO_FAULT) {
-      return !has_fault(survey, job, kind, "logprob", start + i, terms->log_ratio[i]);
+      job->surveys[chunk].fault =
+          (m2po_fault){kind, "logprob", start + i, job->batch.columns, block->inputs.log_ratio[i]};
+      return false;
     }
   }
   return true;
@@ -214,14 +186,15 @@ static void rehearse_chunk(void *context, int64_t chunk)
 
 // ------------------------------------------------------------------------------ second reading
 
-static bool compute_block(const evaluation *job, int64_t chunk, m2po_terms *terms, int64_t start,
+static bool compute_block(const evaluation *job, int64_t chunk, token_block *block, int64_t start,
                           int64_t count)
 {
-  m2po_terms_compute(terms, job->config);
-  const m2po_measures part = m2po_terms_measure(terms, job->config, job->measures);
+  m2po_terms_compute(&block->inputs, &block->terms, job->config);
+  const m2po_measures part =
+      m2po_terms_measure(&block->inputs, &block->terms, job->config, job->measures);
   m2po_measures_add(&job->parts[chunk], &part);
   if (m2po_view_present(&job->gradient)) {
-    m2po_view_store(&job->gradient, job->batch.columns, start, count, terms->slope);
+    m2po_view_store(&job->gradient, start, count, block->terms.slope);
   }
   return true;
 }
@@ -291,18 +264,19 @@ static int32_t evaluate(const rft_instance *instance, evaluation *job, rft_outpu
 static int32_t open_gradient(evaluation *job, const rft_batch *source, const rft_tensor *gradient,
                              rft_error *error)
 {
-  const m2po_batch *const batch = &job->batch;
-  int32_t code = m2po_view_like(gradient, source->logprob, "gradient", &job->gradient, error);
-  if (code == RFT_OK && !m2po_element_is_float(job->gradient.element)) {
+  int32_t code =
+      m2po_view_like(gradient, source->logprob, M2PO_FLOATS, "gradient", &job->gradient, error);
+  if (code == RFT_OK) {
+    code = m2po_view_check_output(&job->gradient, "gradient", error);
+  }
+  if (code == RFT_OK) {
+    code = m2po_batch_check_overlap(&job->batch, &job->gradient, "gradient", error);
+  }
+  if (code == RFT_OK && m2po_view_present(&job->keep) &&
+      m2po_views_overlap(&job->gradient, &job->keep)) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "gradient: expected a float dtype, found type code %d with %d bits",
-                    gradient->dtype.code, gradient->dtype.bits);
-  }
-  if (code == RFT_OK) {
-    code = m2po_view_check_output(&job->gradient, batch->rows, batch->columns, "gradient", error);
-  }
-  if (code == RFT_OK) {
-    code = m2po_batch_check_overlap(batch, &job->keep, &job->gradient, "gradient", error);
+                    "gradient: expected memory apart from the inputs, found it to overlap the mask "
+                    "of kept tokens");
   }
   return code;
 }
@@ -310,7 +284,8 @@ static int32_t open_gradient(evaluation *job, const rft_batch *source, const rft
 static int32_t open_keep(evaluation *job, const rft_batch *source, const rft_tensor *mask,
                          rft_error *error)
 {
-  int32_t code = m2po_view_like(mask, source->logprob, "mask of kept tokens", &job->keep, error);
+  int32_t code =
+      m2po_view_like(mask, source->logprob, M2PO_NUMBERS, "mask of kept tokens", &job->keep, error);
   if (code == RFT_OK && job->keep.element > M2PO_UINT8) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
                     "mask of kept tokens: expected dtype bool, int8 or uint8, found type code %d "
@@ -348,10 +323,11 @@ static int32_t open_evaluation(evaluation *job, const rft_batch *source, const r
   if (code != RFT_OK) {
     return code;
   }
-  const bool proximal = m2po_view_present(&job->batch.proximal_logprob);
-  job->reference = proximal ? &job->batch.proximal_logprob : &job->batch.old_logprob;
-  job->reference_name = proximal ? "proximal_logprob" : "old_logprob";
-  job->wide = m2po_is_wide(&job->batch.logprob, job->reference);
+  const m2po_batch *const batch = &job->batch;
+  const bool proximal = m2po_view_present(&batch->proximal_logprob);
+  job->pair = m2po_pair_of(&batch->logprob, "logprob",
+                           proximal ? &batch->proximal_logprob : &batch->old_logprob,
+                           proximal ? "proximal_logprob" : "old_logprob");
   job->measures = output->metrics != NULL;
   return RFT_OK;
 }

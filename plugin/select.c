@@ -330,7 +330,7 @@ static void write_mask(const rft_selection *selection, int64_t batch_index, cons
     if (m2po_bit(gathered->candidate, i)) {
       kept = keeps(selection, square_value(squares, candidate++), &equals);
     }
-    *m2po_view_at(mask, gathered->columns, i) = kept ? 1 : 0;
+    *m2po_view_at(mask, i) = kept ? 1 : 0;
   }
 }
 
@@ -340,14 +340,14 @@ static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, 
 {
   int64_t shape[2] = {gathered->ndim == 1 ? gathered->columns : gathered->rows, gathered->columns};
   const rft_tensor logprob = {.ndim = gathered->ndim, .shape = shape};
-  int32_t code = m2po_view_like(mask, &logprob, "mask", view, error);
+  int32_t code = m2po_view_like(mask, &logprob, M2PO_NUMBERS, "mask", view, error);
   if (code == RFT_OK && view->element != M2PO_BOOL && view->element != M2PO_UINT8) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
                     "mask: expected dtype bool or uint8, found type code %d with %d bits",
                     mask->dtype.code, mask->dtype.bits);
   }
   if (code == RFT_OK) {
-    code = m2po_view_check_output(view, gathered->rows, gathered->columns, "mask", error);
+    code = m2po_view_check_output(view, "mask", error);
   }
   return code;
 }

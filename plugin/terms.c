@@ -8,55 +8,6 @@
 
 #include <math.h>
 
-// Sums are made in this many interleaved parts, whatever the vectors of the machine, and the parts
-// are added in one order.
-enum { LANES = 8 };
-
-static double larger(double left, double right)
-{
-  return left > right ? left : right;
-}
-
-static double smaller(double left, double right)
-{
-  return left < right ? left : right;
-}
-
-static double sum(const double values[M2PO_BLOCK])
-{
-  double lanes[LANES] = {0};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    for (int lane = 0; lane < LANES; ++lane) {
-      lanes[lane] += values[i + lane];
-    }
-  }
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
-         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
-}
-
-static double largest(const double values[M2PO_BLOCK])
-{
-  double lanes[LANES];
-  for (int lane = 0; lane < LANES; ++lane) {
-    lanes[lane] = -INFINITY;
-  }
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    for (int lane = 0; lane < LANES; ++lane) {
-      lanes[lane] = larger(values[i + lane], lanes[lane]);
-    }
-  }
-  double found = lanes[0];
-  for (int lane = 1; lane < LANES; ++lane) {
-    found = larger(lanes[lane], found);
-  }
-  return found;
-}
-
-static double clamp(double value, double limit)
-{
-  return smaller(larger(value, -limit), limit);
-}
-
 m2po_measures m2po_measures_none(void)
 {
   return (m2po_measures){
@@ -72,72 +23,19 @@ void m2po_measures_add(m2po_measures *total, const m2po_measures *part)
   total->k1_sum += part->k1_sum;
   total->k3_sum += part->k3_sum;
   total->log_ratio_clipped += part->log_ratio_clipped;
-  total->log_ratio_abs_max = larger(total->log_ratio_abs_max, part->log_ratio_abs_max);
-  total->ratio_max = larger(total->ratio_max, part->ratio_max);
-  total->ratio_min = smaller(total->ratio_min, part->ratio_min);
-}
-
-void m2po_terms_fill(double values[M2PO_BLOCK], int64_t start, double value)
-{
-  for (int64_t i = start; i < M2PO_BLOCK; ++i) {
-    values[i] = value;
-  }
-}
-
-double m2po_terms_largest(const m2po_terms *terms, const double values[M2PO_BLOCK])
-{
-  double sizes[M2PO_BLOCK];
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const double size = fabs(values[i]);
-    sizes[i] = terms->mask[i] != 0 ? size : 0.0;
-  }
-  return largest(sizes);
-}
-
-bool m2po_terms_are_clean(const m2po_terms *terms, bool float_mask)
-{
-  double dirty[M2PO_BLOCK];
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    // x - x is 0 for finite x only, and NaN is unequal to 0.
-    const double nothing = (terms->logprob[i] - terms->logprob[i]) +
-                           (terms->reference[i] - terms->reference[i]) +
-                           (terms->advantages[i] - terms->advantages[i]);
-    const double unusable = nothing != 0 ? 1.0 : 0.0;
-    dirty[i] = terms->mask[i] != 0 ? unusable : 0.0;
-  }
-  if (sum(dirty) != 0) {
-    return false;
-  }
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const double other = terms->mask[i] != 1 ? 1.0 : 0.0;
-    dirty[i] = terms->mask[i] != 0 ? other : 0.0;
-  }
-  return !float_mask || sum(dirty) == 0;
-}
-
-void m2po_terms_log_ratios(m2po_terms *terms, bool wide)
-{
-  if (wide) {
-    for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-      const double d = m2po_log_ratio(terms->logprob[i], terms->reference[i], true);
-      terms->log_ratio[i] = terms->mask[i] != 0 ? d : 0.0;
-    }
-    return;
-  }
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const double d = m2po_log_ratio(terms->logprob[i], terms->reference[i], false);
-    terms->log_ratio[i] = terms->mask[i] != 0 ? d : 0.0;
-  }
+  total->log_ratio_abs_max = m2po_larger(total->log_ratio_abs_max, part->log_ratio_abs_max);
+  total->ratio_max = m2po_larger(total->ratio_max, part->ratio_max);
+  total->ratio_min = m2po_smaller(total->ratio_min, part->ratio_min);
 }
 
 // One surrogate over the block. The exponential sees 0 where a token has no term, so that nothing
 // that is masked, dropped or without advantage can overflow.
 #define COMPUTE(term_of)                                                                           \
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {                                                       \
-    const double advantage = terms->advantages[i];                                                 \
+    const double advantage = inputs->advantages[i];                                                \
     const double signed_kept = terms->keep[i] != 0 ? advantage : 0.0;                              \
-    const double active = terms->mask[i] != 0 ? signed_kept : 0.0;                                 \
-    const double clamped = clamp(terms->log_ratio[i], config->log_ratio_clip);                     \
+    const double active = inputs->mask[i] != 0 ? signed_kept : 0.0;                                \
+    const double clamped = m2po_clamp(inputs->log_ratio[i], config->log_ratio_clip);               \
     const double d = active != 0 ? clamped : 0.0;                                                  \
     const double ratio = m2po_exp(d);                                                              \
     const m2po_term term = term_of;                                                                \
@@ -149,7 +47,7 @@ void m2po_terms_log_ratios(m2po_terms *terms, bool wide)
     terms->clipped[i] = active != 0 ? term.clipped : 0.0;                                          \
   }
 
-void m2po_terms_compute(m2po_terms *terms, const m2po_config *shared)
+void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po_config *shared)
 {
   const m2po_config own = *shared; // which no store to `terms` can change
   const m2po_config *const config = &own;
@@ -167,10 +65,10 @@ void m2po_terms_compute(m2po_terms *terms, const m2po_config *shared)
 }
 
 // The metrics see every valid token, dropped ones too, and so take an exponential of their own.
-static void measure_ratios(const m2po_terms *terms, const m2po_config *config,
+static void measure_ratios(const m2po_inputs *inputs, const m2po_config *config,
                            m2po_measures *measures)
 {
-  const double limit = smaller(config->log_ratio_clip, M2PO_METRIC_CLIP);
+  const double limit = m2po_smaller(config->log_ratio_clip, M2PO_METRIC_CLIP);
   double ratio[M2PO_BLOCK];
   double k1[M2PO_BLOCK];
   double k3[M2PO_BLOCK];
@@ -178,10 +76,10 @@ static void measure_ratios(const m2po_terms *terms, const m2po_config *config,
   double size[M2PO_BLOCK];
   double inverse[M2PO_BLOCK]; // minus the ratio, whose largest is minus the smallest ratio
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const double valid = terms->mask[i];
-    const double d = clamp(terms->log_ratio[i], limit);
+    const double valid = inputs->mask[i];
+    const double d = m2po_clamp(inputs->log_ratio[i], limit);
     const double r = m2po_exp(d);
-    const double d_size = fabs(terms->log_ratio[i]);
+    const double d_size = fabs(inputs->log_ratio[i]);
     ratio[i] = valid != 0 ? r : 0.0;
     inverse[i] = valid != 0 ? -r : -INFINITY;
     k1[i] = -d;
@@ -189,31 +87,32 @@ static void measure_ratios(const m2po_terms *terms, const m2po_config *config,
     beyond[i] = d_size > config->log_ratio_clip ? 1.0 : 0.0;
     size[i] = valid != 0 ? d_size : -INFINITY;
   }
-  measures->ratio_sum = sum(ratio);
-  measures->k1_sum = sum(k1);
-  measures->k3_sum = sum(k3);
-  measures->log_ratio_clipped = sum(beyond);
-  measures->log_ratio_abs_max = largest(size);
-  measures->ratio_min = -largest(inverse);
+  measures->ratio_sum = m2po_sum(ratio);
+  measures->k1_sum = m2po_sum(k1);
+  measures->k3_sum = m2po_sum(k3);
+  measures->log_ratio_clipped = m2po_sum(beyond);
+  measures->log_ratio_abs_max = m2po_largest(size);
+  measures->ratio_min = -m2po_largest(inverse);
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    ratio[i] = terms->mask[i] != 0 ? ratio[i] : -INFINITY;
+    ratio[i] = inputs->mask[i] != 0 ? ratio[i] : -INFINITY;
   }
-  measures->ratio_max = largest(ratio);
+  measures->ratio_max = m2po_largest(ratio);
 }
 
-m2po_measures m2po_terms_measure(const m2po_terms *terms, const m2po_config *config, bool all)
+m2po_measures m2po_terms_measure(const m2po_inputs *inputs, const m2po_terms *terms,
+                                 const m2po_config *config, bool all)
 {
   m2po_measures measures = m2po_measures_none();
-  measures.loss = sum(terms->loss);
+  measures.loss = m2po_sum(terms->loss);
   if (!all) {
     return measures;
   }
   double valid[M2PO_BLOCK];
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    valid[i] = terms->mask[i] != 0 ? 1.0 : 0.0;
+    valid[i] = inputs->mask[i] != 0 ? 1.0 : 0.0;
   }
-  measures.tokens = sum(valid);
-  measures.clipped = sum(terms->clipped);
-  measure_ratios(terms, config, &measures);
+  measures.tokens = m2po_sum(valid);
+  measures.clipped = m2po_sum(terms->clipped);
+  measure_ratios(inputs, config, &measures);
   return measures;
 }

@@ -1,9 +1,7 @@
 // Copyright 2026 The M2PO plugin authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Losses, slopes and log-ratios of a block of tokens.
-//
-// A block is always whole: positions past the batch's end have mask 0.
+// Losses and slopes of a block of tokens.
 //
 // Everything here is loops over arrays without a branch inside, which the compiler turns into
 // vector instructions. What they compute does not depend on the vectors' width.
@@ -11,27 +9,20 @@
 #ifndef M2PO_TERMS_H
 #define M2PO_TERMS_H
 
-#include "batch.h"
 #include "config.h"
+#include "inputs.h"
 
 /// Log-ratios are clamped to this in the metrics where log_ratio_clip is wider, so that their sums
 /// stay finite.
 #define M2PO_METRIC_CLIP 80.0
 
 typedef struct m2po_terms {
-  // What is read, one value a position; `mask` and `keep` are non-zero or zero.
-  double logprob[M2PO_BLOCK];
-  double reference[M2PO_BLOCK];
-  double advantages[M2PO_BLOCK];
-  double mask[M2PO_BLOCK];
-  double keep[M2PO_BLOCK];
-  double weights[M2PO_BLOCK];
-  // What is computed.
-  double log_ratio[M2PO_BLOCK]; ///< d; 0 where not valid
-  double ratio[M2PO_BLOCK];     ///< exp of the clamped d; 1 where the token has no term
-  double loss[M2PO_BLOCK];      ///< weighted; 0 where the token has no term
-  double slope[M2PO_BLOCK];     ///< weighted; 0 where the token has no term
-  double clipped[M2PO_BLOCK];   ///< 1 where the surrogate's clip holds
+  double keep[M2PO_BLOCK];    ///< in: non-zero where the token is kept
+  double weights[M2PO_BLOCK]; ///< in: of the token's loss
+  double ratio[M2PO_BLOCK];   ///< exp of the clamped d; 1 where the token has no term
+  double loss[M2PO_BLOCK];    ///< weighted; 0 where the token has no term
+  double slope[M2PO_BLOCK];   ///< weighted; 0 where the token has no term
+  double clipped[M2PO_BLOCK]; ///< 1 where the surrogate's clip holds
 } m2po_terms;
 
 /// Sums, or extremes, over positions.
@@ -54,22 +45,11 @@ m2po_measures m2po_measures_none(void);
 /// Adds what comes later in token order.
 void m2po_measures_add(m2po_measures *total, const m2po_measures *part);
 
-/// Sets values [start, M2PO_BLOCK).
-void m2po_terms_fill(double values[M2PO_BLOCK], int64_t start, double value);
-
-/// The largest size of a value at a valid position; 0 where there is none.
-double m2po_terms_largest(const m2po_terms *terms, const double values[M2PO_BLOCK]);
-
-/// Is every value that the loss reads finite, and the mask a mask? Masked positions hold anything.
-bool m2po_terms_are_clean(const m2po_terms *terms, bool float_mask);
-
-/// Computes log_ratio from the inputs, in float64 if `wide`, else in float32.
-void m2po_terms_log_ratios(m2po_terms *terms, bool wide);
-
 /// Computes ratio, loss, slope and clipped of the tokens that have a term: valid, kept, A != 0.
-void m2po_terms_compute(m2po_terms *terms, const m2po_config *config);
+void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po_config *config);
 
 /// Sums loss, tokens and clipped; with `all` everything.
-m2po_measures m2po_terms_measure(const m2po_terms *terms, const m2po_config *config, bool all);
+m2po_measures m2po_terms_measure(const m2po_inputs *inputs, const m2po_terms *terms,
+                                 const m2po_config *config, bool all);
 
 #endif // M2PO_TERMS_H

@@ -3,6 +3,7 @@
 
 #include "weights.h"
 
+#include "lanes.h"
 #include "support/error.h"
 #include "support/structs.h"
 
@@ -27,9 +28,9 @@ static int64_t count_sequence(const m2po_batch *batch, const m2po_view *keep, in
   for (int64_t start = m2po_batch_sequence_start(batch, sequence); start < end;
        start += M2PO_BLOCK) {
     const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
-    m2po_view_load(&batch->mask, batch->columns, start, count, mask);
+    m2po_view_load(&batch->mask, start, count, mask);
     if (m2po_view_present(keep)) {
-      m2po_view_load(keep, batch->columns, start, count, kept);
+      m2po_view_load(keep, start, count, kept);
     }
     for (int64_t i = 0; i < count; ++i) {
       const bool is_valid = mask[i] != 0;

@@ -1,0 +1,259 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "view.h"
+
+#include "support/error.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char *content_text(m2po_content content)
+{
+  switch (content) {
+  case M2PO_FLOATS:
+    return "float16, bfloat16, float32 or float64";
+  case M2PO_NUMBERS:
+    return "bool, int8, uint8, int32, int64 or a float dtype";
+  case M2PO_INTEGERS:
+    break;
+  }
+  return "int32 or int64";
+}
+
+static bool content_allows(m2po_content content, m2po_element element)
+{
+  switch (content) {
+  case M2PO_FLOATS:
+    return m2po_element_is_float(element);
+  case M2PO_NUMBERS:
+    return element != M2PO_UNSUPPORTED;
+  case M2PO_INTEGERS:
+    break;
+  }
+  return element == M2PO_INT32 || element == M2PO_INT64;
+}
+
+const char *m2po_shape_text(char text[M2PO_SHAPE_TEXT_SIZE], const rft_tensor *tensor)
+{
+  int length = snprintf(text, M2PO_SHAPE_TEXT_SIZE, "[");
+  for (int32_t i = 0; i < tensor->ndim && length < M2PO_SHAPE_TEXT_SIZE; ++i) {
+    length += snprintf(text + length, (size_t)(M2PO_SHAPE_TEXT_SIZE - length), "%s%" PRId64,
+                       i == 0 ? "" : ", ", tensor->shape[i]);
+  }
+  if (length < M2PO_SHAPE_TEXT_SIZE) {
+    snprintf(text + length, (size_t)(M2PO_SHAPE_TEXT_SIZE - length), "]");
+  }
+  return text;
+}
+
+bool m2po_same_shape(const rft_tensor *left, const rft_tensor *right)
+{
+  if (left->ndim != right->ndim) {
+    return false;
+  }
+  for (int32_t i = 0; i < left->ndim; ++i) {
+    if (left->shape[i] != right->shape[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+int32_t m2po_tensor_check(const rft_tensor *tensor, m2po_content content, const char *name,
+                          rft_error *error)
+{
+  if (tensor == NULL) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected a tensor, found NULL", name);
+  }
+  if (tensor->ndim < 1 || tensor->ndim > 2) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected 1 or 2 dimensions, found %" PRId32,
+                    name, tensor->ndim);
+  }
+  int64_t count = 1;
+  for (int32_t i = 0; i < tensor->ndim; ++i) {
+    if (tensor->shape[i] < 0 || __builtin_mul_overflow(count, tensor->shape[i], &count)) {
+      char text[M2PO_SHAPE_TEXT_SIZE];
+      return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected sizes >= 0, found shape %s", name,
+                      m2po_shape_text(text, tensor));
+    }
+  }
+  if (!content_allows(content, m2po_element_of(tensor->dtype))) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "%s: expected dtype %s, found type code %d with %d bits and %d lanes", name,
+                    content_text(content), tensor->dtype.code, tensor->dtype.bits,
+                    tensor->dtype.lanes);
+  }
+  const int32_t device = tensor->device.type;
+  if (device != RFT_DEVICE_CPU && device != RFT_DEVICE_CUDA_HOST &&
+      device != RFT_DEVICE_ROCM_HOST) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "%s: expected memory of the CPU, found device type %" PRId32, name, device);
+  }
+  if (tensor->data == NULL && count != 0) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "%s: expected data for %" PRId64 " elements, found NULL", name, count);
+  }
+  return RFT_OK;
+}
+
+static int64_t stride_of(const rft_tensor *tensor, int32_t dimension)
+{
+  if (tensor->strides != NULL) {
+    return tensor->strides[dimension];
+  }
+  return dimension + 1 < tensor->ndim ? tensor->shape[dimension + 1] : 1;
+}
+
+m2po_view m2po_view_of(const rft_tensor *tensor)
+{
+  const m2po_element element = m2po_element_of(tensor->dtype);
+  const int64_t size = m2po_element_size(element);
+  const int32_t last = tensor->ndim - 1;
+  unsigned char *const data = tensor->data; // an empty tensor may have none
+  return (m2po_view){.data = data == NULL ? NULL : data + tensor->byte_offset,
+                     .element = element,
+                     .rows = last == 0 ? 1 : tensor->shape[0],
+                     .columns = tensor->shape[last],
+                     .row_stride = last == 0 ? 0 : stride_of(tensor, 0) * size,
+                     .column_stride = stride_of(tensor, last) * size};
+}
+
+int32_t m2po_view_like(const rft_tensor *tensor, const rft_tensor *logprob, m2po_content content,
+                       const char *name, m2po_view *view, rft_error *error)
+{
+  const int32_t code = m2po_tensor_check(tensor, content, name, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  if (!m2po_same_shape(tensor, logprob)) {
+    char found[M2PO_SHAPE_TEXT_SIZE];
+    char expected[M2PO_SHAPE_TEXT_SIZE];
+    return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected the shape of logprob, %s, found %s",
+                    name, m2po_shape_text(expected, logprob), m2po_shape_text(found, tensor));
+  }
+  *view = m2po_view_of(tensor);
+  return RFT_OK;
+}
+
+unsigned char *m2po_view_at(const m2po_view *view, int64_t position)
+{
+  return view->data + ((position / view->columns) * view->row_stride) +
+         ((position % view->columns) * view->column_stride);
+}
+
+// The positions from `position` to the end of its row, at most `most`.
+static int64_t row_length(int64_t columns, int64_t position, int64_t most)
+{
+  const int64_t left = columns - (position % columns);
+  return left < most ? left : most;
+}
+
+void m2po_view_load(const m2po_view *view, int64_t start, int64_t count, double *values)
+{
+  for (int64_t done = 0, length = 0; done < count; done += length) {
+    length = row_length(view->columns, start + done, count - done);
+    m2po_element_load(view->element, m2po_view_at(view, start + done), view->column_stride, length,
+                      values + done);
+  }
+}
+
+void m2po_view_store(const m2po_view *view, int64_t start, int64_t count, const double *values)
+{
+  for (int64_t done = 0, length = 0; done < count; done += length) {
+    length = row_length(view->columns, start + done, count - done);
+    m2po_element_store(view->element, m2po_view_at(view, start + done), view->column_stride, length,
+                       values + done);
+  }
+}
+
+// The bytes from the lowest to past the highest address of a view.
+typedef struct extent {
+  uintptr_t low;
+  uintptr_t high;
+} extent;
+
+static extent extent_of(const m2po_view *view)
+{
+  const int64_t steps[2] = {(view->rows - 1) * view->row_stride,
+                            (view->columns - 1) * view->column_stride};
+  const uintptr_t first = (uintptr_t)view->data;
+  extent bytes = {first, first + (uintptr_t)m2po_element_size(view->element)};
+  for (int i = 0; i < 2; ++i) {
+    if (steps[i] < 0) {
+      bytes.low -= (uintptr_t)-steps[i];
+    } else {
+      bytes.high += (uintptr_t)steps[i];
+    }
+  }
+  return bytes;
+}
+
+// Do two positions that are `rows` and `columns` apart, not both 0, share a byte? For each distance
+// in rows there is a nearest one in columns from either side.
+static bool shares_memory(const m2po_view *view)
+{
+  const int64_t size = m2po_element_size(view->element);
+  const int64_t step = llabs(view->column_stride);
+  for (int64_t row = 0; row < view->rows; ++row) {
+    const int64_t distance = llabs(row * view->row_stride);
+    const int64_t nearest = step == 0 ? 0 : distance / step;
+    for (int64_t column = nearest; column <= nearest + 1 && column < view->columns; ++column) {
+      if ((row != 0 || column != 0) && llabs(distance - column * step) < size) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
+int32_t m2po_view_check_output(const m2po_view *view, const char *name, rft_error *error)
+{
+  // The usual layout, where one row ends before the next one starts, needs no search.
+  const int64_t size = m2po_element_size(view->element);
+  const bool apart = view->column_stride >= size &&
+                     view->row_stride >= (view->column_stride * (view->columns - 1)) + size;
+  if (view->rows == 0 || view->columns == 0 || apart || !shares_memory(view)) {
+    return RFT_OK;
+  }
+  return rft_fail(error, RFT_INVALID_ARGUMENT,
+                  "%s: expected strides that address each element once, found %" PRId64
+                  " and %" PRId64 " bytes over [%" PRId64 ", %" PRId64 "]",
+                  name, view->row_stride, view->column_stride, view->rows, view->columns);
+}
+
+static int64_t greatest_divisor(int64_t left, int64_t right)
+{
+  while (right != 0) {
+    const int64_t rest = left % right;
+    left = right;
+    right = rest;
+  }
+  return llabs(left);
+}
+
+// Are two views whose extents meet interleaved like the columns of one table? All their elements
+// lie at fixed offsets within a period that divides every stride.
+static bool are_interleaved(const m2po_view *left, const m2po_view *right)
+{
+  int64_t period = greatest_divisor(left->row_stride, left->column_stride);
+  period = greatest_divisor(period, right->row_stride);
+  period = greatest_divisor(period, right->column_stride);
+  if (period == 0) {
+    return false;
+  }
+  const int64_t offset = ((right->data - left->data) % period + period) % period;
+  return offset >= m2po_element_size(left->element) &&
+         offset + m2po_element_size(right->element) <= period;
+}
+
+bool m2po_views_overlap(const m2po_view *left, const m2po_view *right)
+{
+  if (left->rows == 0 || left->columns == 0 || right->rows == 0 || right->columns == 0) {
+    return false;
+  }
+  const extent one = extent_of(left);
+  const extent other = extent_of(right);
+  return one.low < other.high && other.low < one.high && !are_interleaved(left, right);
+}
