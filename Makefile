@@ -55,6 +55,7 @@ no_undefined := $(if $(SANITIZE),,-Wl,-z,defs)
 objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
 
 support_objects := $(call objects,abi/support/*.c)
+support := $(BUILD)/librft_support.a
 host_objects := $(call objects,abi/host/*.c)
 cli_objects := $(call objects,abi/cli/*.c)
 plugin_objects := $(call objects,plugin/*.c) $(BUILD)/obj/embedded.o
@@ -102,33 +103,39 @@ $(BUILD)/settings: force
 .PHONY: all
 all: $(host) $(plugin) $(BUILD)/rft $(BUILD)/rft-train
 
-$(host): $(host_objects) $(support_objects) abi/host/librft_host.map
+# An archive: each product takes what it uses.
+$(support): $(support_objects)
+	@echo '  AR      $@'
+	$(quiet)rm -f $@
+	$(quiet)$(AR) rcs $@ $^
+
+$(host): $(host_objects) $(support) abi/host/librft_host.map
 	@echo '  LINK    $@'
 	$(quiet)$(link) -shared -Wl,-soname,$(soname) -Wl,--version-script,abi/host/librft_host.map \
-	  $(no_undefined) $(hardening) -o $@.$(version) $(filter %.o,$^) -ljansson -ldl -lm
+	  $(no_undefined) $(hardening) -o $@.$(version) $(filter %.o %.a,$^) -ljansson -ldl -lm
 	$(quiet)ln -sf $(@F).$(version) $(BUILD)/$(soname)
 	$(quiet)ln -sf $(@F).$(version) $@
 
-$(plugin): $(plugin_objects) $(support_objects) plugin/plugin.map $(jansson)
+$(plugin): $(plugin_objects) $(support) plugin/plugin.map $(jansson)
 	@echo '  LINK    $@'
 	@mkdir -p $(@D)
 	$(quiet)$(link) -shared -Wl,--version-script,plugin/plugin.map -Wl,--exclude-libs,ALL \
 	  -Wl,--as-needed -Wl,--gc-sections $(no_undefined) $(hardening) \
-	  -o $@ $(filter %.o,$^) @$(jansson) -lm
+	  -o $@ $(filter %.o %.a,$^) @$(jansson) -lm
 
-$(BUILD)/rft: $(cli_objects) $(support_objects) $(host)
+$(BUILD)/rft: $(cli_objects) $(support) $(host)
 	@echo '  LINK    $@'
-	$(quiet)$(link) -o $@ $(filter %.o,$^) $(find_host) -ljansson -lm
+	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) -ljansson -lm
 
-$(BUILD)/rft-train: $(trainer_objects) $(support_objects) $(host)
+$(BUILD)/rft-train: $(trainer_objects) $(support) $(host)
 	@echo '  LINK    $@'
-	$(quiet)$(link) -o $@ $(filter %.o,$^) $(find_host) \
+	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) \
 	  $(call libs_of,jansson yaml-0.1 openblas) -lm
 
-$(BUILD)/test-unit: $(test_objects) $(support_objects) $(host) \
+$(BUILD)/test-unit: $(test_objects) $(support) $(host) \
   $(filter-out %/main.o,$(trainer_objects))
 	@echo '  LINK    $@'
-	$(quiet)$(link) -o $@ $(filter %.o,$^) $(find_host) \
+	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) \
 	  $(call libs_of,criterion jansson yaml-0.1 openblas gmp) -ldl -lm
 
 $(BUILD)/fixtures/%.so: tests/fixtures/%.c $(BUILD)/settings | machine

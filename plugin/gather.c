@@ -34,7 +34,7 @@ typedef struct token_range {
 typedef struct gathering {
   const m2po_config *config;
   const m2po_rule *rule;
-  m2po_batch batch;
+  rft_batch_view batch;
   m2po_pair pair; ///< the policy that m compares, relative to the behavior policy
   m2po_gathered *gathered;
   void *squares; ///< double or float, by `wide`
@@ -163,8 +163,8 @@ static double square_at(const gathering *job, int64_t position)
   const m2po_pair *const pair = &job->pair;
   double policy;
   double behavior;
-  m2po_view_load(pair->policy, position, 1, &policy);
-  m2po_view_load(pair->reference, position, 1, &behavior);
+  rft_view_load(pair->policy, position, 1, &policy);
+  rft_view_load(pair->reference, position, 1, &behavior);
   return square(m2po_log_ratio(policy, behavior, pair->wide), pair->wide);
 }
 
@@ -187,12 +187,12 @@ static void read_candidates(void *context, int64_t index)
   }
 }
 
-static int64_t count_sequences(const m2po_batch *batch, const uint64_t *valid)
+static int64_t count_sequences(const rft_batch_view *batch, const uint64_t *valid)
 {
   int64_t sequences = 0;
   for (int64_t i = 0; i < batch->sequences; ++i) {
-    const int64_t end = m2po_batch_sequence_start(batch, i + 1);
-    int64_t position = m2po_batch_sequence_start(batch, i);
+    const int64_t end = rft_batch_view_sequence_start(batch, i + 1);
+    int64_t position = rft_batch_view_sequence_start(batch, i);
     while (position < end && !m2po_bit(valid, position)) {
       ++position;
     }
@@ -272,7 +272,7 @@ static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares
 static int32_t choose_pair(gathering *job, rft_error *error)
 {
   const bool proximal = job->config->m2_reference == M2PO_PROXIMAL;
-  if (proximal && !m2po_view_present(&job->batch.proximal_logprob)) {
+  if (proximal && !rft_view_present(&job->batch.proximal_logprob)) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "proximal_logprob: expected a tensor, because m2_reference is \"proximal\", "
                     "found NULL");
@@ -288,7 +288,7 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
                     rft_error *error)
 {
   gathering job = {.config = &instance->config, .rule = rule};
-  int32_t code = m2po_batch_open(source, &job.batch, error);
+  int32_t code = rft_batch_view_open(source, &job.batch, error);
   if (code == RFT_OK) {
     code = choose_pair(&job, error);
   }

@@ -7,8 +7,8 @@
 #define M2PO_GATHER_H
 
 #include "algorithm1.h"
-#include "batch.h"
 #include "instance.h"
+#include "support/batch_view.h"
 
 /// The candidates of one micro-batch and where they stand. Bit i of word i / 64 is position i.
 typedef struct m2po_gathered {

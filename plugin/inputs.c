@@ -5,10 +5,11 @@
 
 #include <math.h>
 
-m2po_pair m2po_pair_of(const m2po_view *policy, const char *policy_name, const m2po_view *reference,
+m2po_pair m2po_pair_of(const rft_view *policy, const char *policy_name, const rft_view *reference,
                        const char *reference_name)
 {
-  const bool wide = policy->element == M2PO_FLOAT64 || reference->element == M2PO_FLOAT64;
+  const bool wide =
+      policy->element == RFT_ELEMENT_FLOAT64 || reference->element == RFT_ELEMENT_FLOAT64;
   return (m2po_pair){policy, policy_name, reference, reference_name, wide};
 }
 
@@ -22,13 +23,13 @@ static void compute_log_ratios(m2po_inputs *inputs, bool wide)
   }
 }
 
-void m2po_inputs_load(const m2po_batch *batch, const m2po_pair *pair, int64_t start, int64_t count,
-                      m2po_inputs *inputs)
+void m2po_inputs_load(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
+                      int64_t count, m2po_inputs *inputs)
 {
-  m2po_view_load(pair->policy, start, count, inputs->policy);
-  m2po_view_load(pair->reference, start, count, inputs->reference);
-  m2po_view_load(&batch->mask, start, count, inputs->mask);
-  m2po_batch_load_advantages(batch, start, count, inputs->advantages);
+  rft_view_load(pair->policy, start, count, inputs->policy);
+  rft_view_load(pair->reference, start, count, inputs->reference);
+  rft_view_load(&batch->mask, start, count, inputs->mask);
+  rft_batch_view_load_advantages(batch, start, count, inputs->advantages);
   for (int64_t i = count; i < M2PO_BLOCK; ++i) {
     inputs->policy[i] = 0.0;
     inputs->reference[i] = 0.0;
@@ -77,10 +78,10 @@ static m2po_fault first_fault(const m2po_pair *pair, const m2po_inputs *inputs, 
   return (m2po_fault){.kind = M2PO_NO_FAULT};
 }
 
-bool m2po_inputs_check(const m2po_batch *batch, const m2po_pair *pair, int64_t start,
+bool m2po_inputs_check(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
                        const m2po_inputs *inputs, m2po_fault *fault)
 {
-  const bool float_mask = m2po_element_is_float(batch->mask.element);
+  const bool float_mask = rft_element_is_float(batch->mask.element);
   if (count_unusable(inputs, float_mask) == 0) {
     return true;
   }

@@ -6,21 +6,21 @@
 #ifndef M2PO_INPUTS_H
 #define M2PO_INPUTS_H
 
-#include "batch.h"
 #include "fault.h"
 #include "lanes.h"
+#include "support/batch_view.h"
 
 /// The two policies that a log-ratio compares.
 typedef struct m2po_pair {
-  const m2po_view *policy;
+  const rft_view *policy;
   const char *policy_name;
-  const m2po_view *reference;
+  const rft_view *reference;
   const char *reference_name;
   bool wide; ///< d is computed in float64, as it is where a policy is; else in float32
 } m2po_pair;
 
 /// Numerator and denominator of a ratio, by tensor names of rft_batch.
-m2po_pair m2po_pair_of(const m2po_view *policy, const char *policy_name, const m2po_view *reference,
+m2po_pair m2po_pair_of(const rft_view *policy, const char *policy_name, const rft_view *reference,
                        const char *reference_name);
 
 /// d: one subtraction, rounded once. Float32 values are exact in the doubles that carry them.
@@ -39,12 +39,12 @@ typedef struct m2po_inputs {
 } m2po_inputs;
 
 /// Reads positions [start, start + count), count <= M2PO_BLOCK.
-void m2po_inputs_load(const m2po_batch *batch, const m2po_pair *pair, int64_t start, int64_t count,
-                      m2po_inputs *inputs);
+void m2po_inputs_load(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
+                      int64_t count, m2po_inputs *inputs);
 
 /// Is the mask a mask, and every value at a valid position finite? If not, *fault is the first that
 /// isn't. What is loaded starts at position `start`.
-bool m2po_inputs_check(const m2po_batch *batch, const m2po_pair *pair, int64_t start,
+bool m2po_inputs_check(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
                        const m2po_inputs *inputs, m2po_fault *fault);
 
 #endif // M2PO_INPUTS_H

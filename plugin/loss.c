@@ -31,11 +31,11 @@ typedef struct batch_survey {
 
 typedef struct evaluation {
   const m2po_config *config;
-  m2po_batch batch;
-  m2po_view keep;     ///< absent: all valid tokens are kept
-  m2po_view gradient; ///< absent: not wanted
-  m2po_pair pair;     ///< logprob relative to proximal_logprob or old_logprob
-  bool measures;      ///< metrics are wanted
+  rft_batch_view batch;
+  rft_view keep;     ///< absent: all valid tokens are kept
+  rft_view gradient; ///< absent: not wanted
+  m2po_pair pair;    ///< logprob relative to proximal_logprob or old_logprob
+  bool measures;     ///< metrics are wanted
   m2po_weights weights;
   batch_survey *surveys; ///< [chunks]
   m2po_measures *parts;  ///< [chunks]
@@ -51,11 +51,11 @@ typedef struct token_block {
 
 static void load_block(const evaluation *job, int64_t start, int64_t count, token_block *block)
 {
-  const m2po_batch *const batch = &job->batch;
+  const rft_batch_view *const batch = &job->batch;
   m2po_inputs_load(batch, &job->pair, start, count, &block->inputs);
   m2po_weights_load(&job->weights, batch, start, count, block->terms.weights);
-  if (m2po_view_present(&job->keep)) {
-    m2po_view_load(&job->keep, start, count, block->terms.keep);
+  if (rft_view_present(&job->keep)) {
+    rft_view_load(&job->keep, start, count, block->terms.keep);
   }
 }
 
@@ -98,7 +98,7 @@ static double largest_size(const m2po_inputs *inputs, const double values[M2PO_B
 static bool survey_block(const evaluation *job, int64_t chunk, token_block *block, int64_t start,
                          int64_t count)
 {
-  const m2po_batch *const batch = &job->batch;
+  const rft_batch_view *const batch = &job->batch;
   batch_survey *const survey = &job->surveys[chunk];
   m2po_inputs *const inputs = &block->inputs;
   if (!m2po_inputs_check(batch, &job->pair, start, inputs, &survey->fault)) {
@@ -151,7 +151,7 @@ static bool may_overflow(const evaluation *job, const batch_survey *all)
   const double gate = 4.0 / fmin(config->sapo_tau_pos, config->sapo_tau_neg);
   const double cap = fmax(1.0 + config->clip_range_high, gate);
   const double term = all->weight * all->advantage * fmax(ratio, cap);
-  const double slope = m2po_element_round(job->gradient.element, 2.0 * term);
+  const double slope = rft_element_round(job->gradient.element, 2.0 * term);
   return !(ratio < largest_ratio(job) / 2 && isfinite(slope) &&
            isfinite(term * (double)job->batch.count));
 }
@@ -164,7 +164,7 @@ static bool rehearse_block(const evaluation *job, int64_t chunk, token_block *bl
   m2po_terms_compute(&block->inputs, &block->terms, job->config);
   const double largest = largest_ratio(job);
   for (int64_t i = 0; i < count; ++i) {
-    const double slope = m2po_element_round(job->gradient.element, terms->slope[i]);
+    const double slope = rft_element_round(job->gradient.element, terms->slope[i]);
     const m2po_fault_kind kind = terms->ratio[i] > largest   ? M2PO_RATIO_OVERFLOW
                                  : !isfinite(terms->loss[i]) ? M2PO_LOSS_OVERFLOW
                                  : !isfinite(slope)          ? M2PO_GRADIENT_OVERFLOW
@@ -193,8 +193,8 @@ static bool compute_block(const evaluation *job, int64_t chunk, token_block *blo
   const m2po_measures part =
       m2po_terms_measure(&block->inputs, &block->terms, job->config, job->measures);
   m2po_measures_add(&job->parts[chunk], &part);
-  if (m2po_view_present(&job->gradient)) {
-    m2po_view_store(&job->gradient, start, count, block->terms.slope);
+  if (rft_view_present(&job->gradient)) {
+    rft_view_store(&job->gradient, start, count, block->terms.slope);
   }
   return true;
 }
@@ -264,16 +264,16 @@ static int32_t evaluate(const rft_instance *instance, evaluation *job, rft_outpu
 static int32_t open_gradient(evaluation *job, const rft_batch *source, const rft_tensor *gradient,
                              rft_error *error)
 {
-  int32_t code =
-      m2po_view_like(gradient, source->logprob, M2PO_FLOATS, "gradient", &job->gradient, error);
+  int32_t code = rft_view_like(gradient, source->logprob, RFT_CONTENT_FLOATS, "gradient",
+                               &job->gradient, error);
   if (code == RFT_OK) {
-    code = m2po_view_check_output(&job->gradient, "gradient", error);
+    code = rft_view_check_output(&job->gradient, "gradient", error);
   }
   if (code == RFT_OK) {
-    code = m2po_batch_check_overlap(&job->batch, &job->gradient, "gradient", error);
+    code = rft_batch_view_check_overlap(&job->batch, &job->gradient, "gradient", error);
   }
-  if (code == RFT_OK && m2po_view_present(&job->keep) &&
-      m2po_views_overlap(&job->gradient, &job->keep)) {
+  if (code == RFT_OK && rft_view_present(&job->keep) &&
+      rft_views_overlap(&job->gradient, &job->keep)) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
                     "gradient: expected memory apart from the inputs, found it to overlap the mask "
                     "of kept tokens");
@@ -284,9 +284,9 @@ static int32_t open_gradient(evaluation *job, const rft_batch *source, const rft
 static int32_t open_keep(evaluation *job, const rft_batch *source, const rft_tensor *mask,
                          rft_error *error)
 {
-  int32_t code =
-      m2po_view_like(mask, source->logprob, M2PO_NUMBERS, "mask of kept tokens", &job->keep, error);
-  if (code == RFT_OK && job->keep.element > M2PO_UINT8) {
+  int32_t code = rft_view_like(mask, source->logprob, RFT_CONTENT_NUMBERS, "mask of kept tokens",
+                               &job->keep, error);
+  if (code == RFT_OK && job->keep.element > RFT_ELEMENT_UINT8) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
                     "mask of kept tokens: expected dtype bool, int8 or uint8, found type code %d "
                     "with %d bits",
@@ -310,7 +310,7 @@ static int32_t open_output(const rft_output *output, rft_error *error)
 static int32_t open_evaluation(evaluation *job, const rft_batch *source, const rft_tensor *mask,
                                const rft_output *output, rft_error *error)
 {
-  int32_t code = m2po_batch_open(source, &job->batch, error);
+  int32_t code = rft_batch_view_open(source, &job->batch, error);
   if (code == RFT_OK) {
     code = open_output(output, error);
   }
@@ -323,8 +323,8 @@ static int32_t open_evaluation(evaluation *job, const rft_batch *source, const r
   if (code != RFT_OK) {
     return code;
   }
-  const m2po_batch *const batch = &job->batch;
-  const bool proximal = m2po_view_present(&batch->proximal_logprob);
+  const rft_batch_view *const batch = &job->batch;
+  const bool proximal = rft_view_present(&batch->proximal_logprob);
   job->pair = m2po_pair_of(&batch->logprob, "logprob",
                            proximal ? &batch->proximal_logprob : &batch->old_logprob,
                            proximal ? "proximal_logprob" : "old_logprob");

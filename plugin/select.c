@@ -319,7 +319,7 @@ static bool keeps(const rft_selection *selection, double square, int64_t *equals
   return square == selection->cut.value && ++*equals > selection->cut.dropped_equals;
 }
 
-static void write_mask(const rft_selection *selection, int64_t batch_index, const m2po_view *mask)
+static void write_mask(const rft_selection *selection, int64_t batch_index, const rft_view *mask)
 {
   const m2po_gathered *const gathered = &selection->gathered[batch_index];
   const m2po_squares *const squares = &selection->squares[batch_index];
@@ -330,24 +330,24 @@ static void write_mask(const rft_selection *selection, int64_t batch_index, cons
     if (m2po_bit(gathered->candidate, i)) {
       kept = keeps(selection, square_value(squares, candidate++), &equals);
     }
-    *m2po_view_at(mask, i) = kept ? 1 : 0;
+    *rft_view_at(mask, i) = kept ? 1 : 0;
   }
 }
 
 // The mask has the shape of the batch's logprob, which is gone by now.
-static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, m2po_view *view,
+static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, rft_view *view,
                          rft_error *error)
 {
   int64_t shape[2] = {gathered->ndim == 1 ? gathered->columns : gathered->rows, gathered->columns};
   const rft_tensor logprob = {.ndim = gathered->ndim, .shape = shape};
-  int32_t code = m2po_view_like(mask, &logprob, M2PO_NUMBERS, "mask", view, error);
-  if (code == RFT_OK && view->element != M2PO_BOOL && view->element != M2PO_UINT8) {
+  int32_t code = rft_view_like(mask, &logprob, RFT_CONTENT_NUMBERS, "mask", view, error);
+  if (code == RFT_OK && view->element != RFT_ELEMENT_BOOL && view->element != RFT_ELEMENT_UINT8) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
                     "mask: expected dtype bool or uint8, found type code %d with %d bits",
                     mask->dtype.code, mask->dtype.bits);
   }
   if (code == RFT_OK) {
-    code = m2po_view_check_output(view, "mask", error);
+    code = rft_view_check_output(view, "mask", error);
   }
   return code;
 }
@@ -364,7 +364,7 @@ int32_t m2po_selection_mask(const rft_selection *selection, int64_t batch_index,
                     "selection_mask: expected batch_index in [0, %" PRId64 "), found %" PRId64,
                     selection->count, batch_index);
   }
-  m2po_view view;
+  rft_view view;
   code = open_mask(&selection->gathered[batch_index], mask, &view, error);
   if (code == RFT_OK) {
     write_mask(selection, batch_index, &view);

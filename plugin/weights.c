@@ -18,24 +18,24 @@ typedef struct batch_counts {
 } batch_counts;
 
 // Counts one sequence's valid and kept tokens.
-static int64_t count_sequence(const m2po_batch *batch, const m2po_view *keep, int64_t sequence,
+static int64_t count_sequence(const rft_batch_view *batch, const rft_view *keep, int64_t sequence,
                               batch_counts *counts)
 {
-  const int64_t end = m2po_batch_sequence_start(batch, sequence + 1);
+  const int64_t end = rft_batch_view_sequence_start(batch, sequence + 1);
   int64_t valid = 0;
   double mask[M2PO_BLOCK];
   double kept[M2PO_BLOCK];
-  for (int64_t start = m2po_batch_sequence_start(batch, sequence); start < end;
+  for (int64_t start = rft_batch_view_sequence_start(batch, sequence); start < end;
        start += M2PO_BLOCK) {
     const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
-    m2po_view_load(&batch->mask, start, count, mask);
-    if (m2po_view_present(keep)) {
-      m2po_view_load(keep, start, count, kept);
+    rft_view_load(&batch->mask, start, count, mask);
+    if (rft_view_present(keep)) {
+      rft_view_load(keep, start, count, kept);
     }
     for (int64_t i = 0; i < count; ++i) {
       const bool is_valid = mask[i] != 0;
       valid += is_valid ? 1 : 0;
-      counts->kept += is_valid && (!m2po_view_present(keep) || kept[i] != 0) ? 1 : 0;
+      counts->kept += is_valid && (!rft_view_present(keep) || kept[i] != 0) ? 1 : 0;
     }
   }
   counts->valid += valid;
@@ -43,7 +43,7 @@ static int64_t count_sequence(const m2po_batch *batch, const m2po_view *keep, in
   return valid;
 }
 
-static batch_counts count_batch(const m2po_batch *batch, const m2po_view *keep,
+static batch_counts count_batch(const rft_batch_view *batch, const rft_view *keep,
                                 int64_t *sequence_tokens)
 {
   batch_counts counts = {0};
@@ -78,7 +78,7 @@ static int32_t check_reduction(const rft_reduction *reduction, rft_error *error)
 }
 
 // The number that `config` divides the sum of token losses by.
-static double denominator(const m2po_config *config, const m2po_batch *batch,
+static double denominator(const m2po_config *config, const rft_batch_view *batch,
                           const batch_counts *counts)
 {
   switch (config->loss_agg_mode) {
@@ -114,8 +114,9 @@ static int64_t given_or(int64_t given, int64_t counted)
   return given != 0 ? given : counted;
 }
 
-int32_t m2po_weights_open(const m2po_config *config, const m2po_batch *batch, const m2po_view *keep,
-                          const rft_reduction *reduction, m2po_weights *weights, rft_error *error)
+int32_t m2po_weights_open(const m2po_config *config, const rft_batch_view *batch,
+                          const rft_view *keep, const rft_reduction *reduction,
+                          m2po_weights *weights, rft_error *error)
 {
   const rft_reduction none = {.struct_size = sizeof none};
   const rft_reduction *const given = reduction == NULL ? &none : reduction;
@@ -124,7 +125,7 @@ int32_t m2po_weights_open(const m2po_config *config, const m2po_batch *batch, co
     return code;
   }
   if (config->loss_agg_mode == M2PO_SEQ_MEAN_TOKEN_SUM_NORM && config->loss_scale_factor == 0 &&
-      m2po_view_present(&batch->cu_seqlens)) {
+      rft_view_present(&batch->cu_seqlens)) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "loss_scale_factor: expected a number with loss_agg_mode "
                     "\"seq-mean-token-sum-norm\" and a packed batch, which has no padded length "
@@ -156,7 +157,7 @@ void m2po_weights_free(m2po_weights *weights)
   free(weights->sequence_tokens);
 }
 
-void m2po_weights_load(const m2po_weights *weights, const m2po_batch *batch, int64_t start,
+void m2po_weights_load(const m2po_weights *weights, const rft_batch_view *batch, int64_t start,
                        int64_t count, double *values)
 {
   if (weights->sequence_tokens == NULL) {
@@ -165,10 +166,10 @@ void m2po_weights_load(const m2po_weights *weights, const m2po_batch *batch, int
     }
     return;
   }
-  int64_t sequence = m2po_batch_sequence_at(batch, start);
+  int64_t sequence = rft_batch_view_sequence_at(batch, start);
   int64_t position = start;
   while (position < start + count) {
-    const int64_t end = m2po_batch_sequence_start(batch, sequence + 1);
+    const int64_t end = rft_batch_view_sequence_start(batch, sequence + 1);
     const int64_t tokens = weights->sequence_tokens[sequence];
     const double weight = tokens > 0 ? weights->each / (double)tokens : 0.0;
     for (; position < end && position < start + count; ++position) {

@@ -6,8 +6,8 @@
 #ifndef M2PO_WEIGHTS_H
 #define M2PO_WEIGHTS_H
 
-#include "batch.h"
 #include "config.h"
+#include "support/batch_view.h"
 
 typedef struct m2po_weights {
   double each; ///< of every token, or with `sequence_tokens` of a sequence's tokens
@@ -17,13 +17,14 @@ typedef struct m2po_weights {
 
 /// Computes the weights of a micro-batch; counts that `reduction` leaves 0 are the micro-batch's
 /// own. `keep`: the mask of kept tokens, absent for all. Free with m2po_weights_free.
-int32_t m2po_weights_open(const m2po_config *config, const m2po_batch *batch, const m2po_view *keep,
-                          const rft_reduction *reduction, m2po_weights *weights, rft_error *error);
+int32_t m2po_weights_open(const m2po_config *config, const rft_batch_view *batch,
+                          const rft_view *keep, const rft_reduction *reduction,
+                          m2po_weights *weights, rft_error *error);
 
 void m2po_weights_free(m2po_weights *weights);
 
 /// Gives the weights of positions [start, start + count).
-void m2po_weights_load(const m2po_weights *weights, const m2po_batch *batch, int64_t start,
+void m2po_weights_load(const m2po_weights *weights, const rft_batch_view *batch, int64_t start,
                        int64_t count, double *values);
 
 #endif // M2PO_WEIGHTS_H

@@ -3,52 +3,52 @@
 
 #include "view.h"
 
-#include "support/error.h"
+#include "error.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char *content_text(m2po_content content)
+static const char *content_text(rft_content content)
 {
   switch (content) {
-  case M2PO_FLOATS:
+  case RFT_CONTENT_FLOATS:
     return "float16, bfloat16, float32 or float64";
-  case M2PO_NUMBERS:
+  case RFT_CONTENT_NUMBERS:
     return "bool, int8, uint8, int32, int64 or a float dtype";
-  case M2PO_INTEGERS:
+  case RFT_CONTENT_INTEGERS:
     break;
   }
   return "int32 or int64";
 }
 
-static bool content_allows(m2po_content content, m2po_element element)
+static bool content_allows(rft_content content, rft_element element)
 {
   switch (content) {
-  case M2PO_FLOATS:
-    return m2po_element_is_float(element);
-  case M2PO_NUMBERS:
-    return element != M2PO_UNSUPPORTED;
-  case M2PO_INTEGERS:
+  case RFT_CONTENT_FLOATS:
+    return rft_element_is_float(element);
+  case RFT_CONTENT_NUMBERS:
+    return element != RFT_ELEMENT_UNSUPPORTED;
+  case RFT_CONTENT_INTEGERS:
     break;
   }
-  return element == M2PO_INT32 || element == M2PO_INT64;
+  return element == RFT_ELEMENT_INT32 || element == RFT_ELEMENT_INT64;
 }
 
-const char *m2po_shape_text(char text[M2PO_SHAPE_TEXT_SIZE], const rft_tensor *tensor)
+const char *rft_shape_text(char text[RFT_SHAPE_TEXT_SIZE], const rft_tensor *tensor)
 {
-  int length = snprintf(text, M2PO_SHAPE_TEXT_SIZE, "[");
-  for (int32_t i = 0; i < tensor->ndim && length < M2PO_SHAPE_TEXT_SIZE; ++i) {
-    length += snprintf(text + length, (size_t)(M2PO_SHAPE_TEXT_SIZE - length), "%s%" PRId64,
+  int length = snprintf(text, RFT_SHAPE_TEXT_SIZE, "[");
+  for (int32_t i = 0; i < tensor->ndim && length < RFT_SHAPE_TEXT_SIZE; ++i) {
+    length += snprintf(text + length, (size_t)(RFT_SHAPE_TEXT_SIZE - length), "%s%" PRId64,
                        i == 0 ? "" : ", ", tensor->shape[i]);
   }
-  if (length < M2PO_SHAPE_TEXT_SIZE) {
-    snprintf(text + length, (size_t)(M2PO_SHAPE_TEXT_SIZE - length), "]");
+  if (length < RFT_SHAPE_TEXT_SIZE) {
+    snprintf(text + length, (size_t)(RFT_SHAPE_TEXT_SIZE - length), "]");
   }
   return text;
 }
 
-bool m2po_same_shape(const rft_tensor *left, const rft_tensor *right)
+bool rft_same_shape(const rft_tensor *left, const rft_tensor *right)
 {
   if (left->ndim != right->ndim) {
     return false;
@@ -61,8 +61,8 @@ bool m2po_same_shape(const rft_tensor *left, const rft_tensor *right)
   return true;
 }
 
-int32_t m2po_tensor_check(const rft_tensor *tensor, m2po_content content, const char *name,
-                          rft_error *error)
+int32_t rft_tensor_check(const rft_tensor *tensor, rft_content content, const char *name,
+                         rft_error *error)
 {
   if (tensor == NULL) {
     return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected a tensor, found NULL", name);
@@ -74,12 +74,12 @@ int32_t m2po_tensor_check(const rft_tensor *tensor, m2po_content content, const 
   int64_t count = 1;
   for (int32_t i = 0; i < tensor->ndim; ++i) {
     if (tensor->shape[i] < 0 || __builtin_mul_overflow(count, tensor->shape[i], &count)) {
-      char text[M2PO_SHAPE_TEXT_SIZE];
+      char text[RFT_SHAPE_TEXT_SIZE];
       return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected sizes >= 0, found shape %s", name,
-                      m2po_shape_text(text, tensor));
+                      rft_shape_text(text, tensor));
     }
   }
-  if (!content_allows(content, m2po_element_of(tensor->dtype))) {
+  if (!content_allows(content, rft_element_of(tensor->dtype))) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "%s: expected dtype %s, found type code %d with %d bits and %d lanes", name,
                     content_text(content), tensor->dtype.code, tensor->dtype.bits,
@@ -106,38 +106,38 @@ static int64_t stride_of(const rft_tensor *tensor, int32_t dimension)
   return dimension + 1 < tensor->ndim ? tensor->shape[dimension + 1] : 1;
 }
 
-m2po_view m2po_view_of(const rft_tensor *tensor)
+rft_view rft_view_of(const rft_tensor *tensor)
 {
-  const m2po_element element = m2po_element_of(tensor->dtype);
-  const int64_t size = m2po_element_size(element);
+  const rft_element element = rft_element_of(tensor->dtype);
+  const int64_t size = rft_element_size(element);
   const int32_t last = tensor->ndim - 1;
   unsigned char *const data = tensor->data; // an empty tensor may have none
-  return (m2po_view){.data = data == NULL ? NULL : data + tensor->byte_offset,
-                     .element = element,
-                     .rows = last == 0 ? 1 : tensor->shape[0],
-                     .columns = tensor->shape[last],
-                     .row_stride = last == 0 ? 0 : stride_of(tensor, 0) * size,
-                     .column_stride = stride_of(tensor, last) * size};
+  return (rft_view){.data = data == NULL ? NULL : data + tensor->byte_offset,
+                    .element = element,
+                    .rows = last == 0 ? 1 : tensor->shape[0],
+                    .columns = tensor->shape[last],
+                    .row_stride = last == 0 ? 0 : stride_of(tensor, 0) * size,
+                    .column_stride = stride_of(tensor, last) * size};
 }
 
-int32_t m2po_view_like(const rft_tensor *tensor, const rft_tensor *logprob, m2po_content content,
-                       const char *name, m2po_view *view, rft_error *error)
+int32_t rft_view_like(const rft_tensor *tensor, const rft_tensor *logprob, rft_content content,
+                      const char *name, rft_view *view, rft_error *error)
 {
-  const int32_t code = m2po_tensor_check(tensor, content, name, error);
+  const int32_t code = rft_tensor_check(tensor, content, name, error);
   if (code != RFT_OK) {
     return code;
   }
-  if (!m2po_same_shape(tensor, logprob)) {
-    char found[M2PO_SHAPE_TEXT_SIZE];
-    char expected[M2PO_SHAPE_TEXT_SIZE];
+  if (!rft_same_shape(tensor, logprob)) {
+    char found[RFT_SHAPE_TEXT_SIZE];
+    char expected[RFT_SHAPE_TEXT_SIZE];
     return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: expected the shape of logprob, %s, found %s",
-                    name, m2po_shape_text(expected, logprob), m2po_shape_text(found, tensor));
+                    name, rft_shape_text(expected, logprob), rft_shape_text(found, tensor));
   }
-  *view = m2po_view_of(tensor);
+  *view = rft_view_of(tensor);
   return RFT_OK;
 }
 
-unsigned char *m2po_view_at(const m2po_view *view, int64_t position)
+unsigned char *rft_view_at(const rft_view *view, int64_t position)
 {
   return view->data + ((position / view->columns) * view->row_stride) +
          ((position % view->columns) * view->column_stride);
@@ -150,21 +150,21 @@ static int64_t row_length(int64_t columns, int64_t position, int64_t most)
   return left < most ? left : most;
 }
 
-void m2po_view_load(const m2po_view *view, int64_t start, int64_t count, double *values)
+void rft_view_load(const rft_view *view, int64_t start, int64_t count, double *values)
 {
   for (int64_t done = 0, length = 0; done < count; done += length) {
     length = row_length(view->columns, start + done, count - done);
-    m2po_element_load(view->element, m2po_view_at(view, start + done), view->column_stride, length,
-                      values + done);
+    rft_element_load(view->element, rft_view_at(view, start + done), view->column_stride, length,
+                     values + done);
   }
 }
 
-void m2po_view_store(const m2po_view *view, int64_t start, int64_t count, const double *values)
+void rft_view_store(const rft_view *view, int64_t start, int64_t count, const double *values)
 {
   for (int64_t done = 0, length = 0; done < count; done += length) {
     length = row_length(view->columns, start + done, count - done);
-    m2po_element_store(view->element, m2po_view_at(view, start + done), view->column_stride, length,
-                       values + done);
+    rft_element_store(view->element, rft_view_at(view, start + done), view->column_stride, length,
+                      values + done);
   }
 }
 
@@ -174,12 +174,12 @@ typedef struct extent {
   uintptr_t high;
 } extent;
 
-static extent extent_of(const m2po_view *view)
+static extent extent_of(const rft_view *view)
 {
   const int64_t steps[2] = {(view->rows - 1) * view->row_stride,
                             (view->columns - 1) * view->column_stride};
   const uintptr_t first = (uintptr_t)view->data;
-  extent bytes = {first, first + (uintptr_t)m2po_element_size(view->element)};
+  extent bytes = {first, first + (uintptr_t)rft_element_size(view->element)};
   for (int i = 0; i < 2; ++i) {
     if (steps[i] < 0) {
       bytes.low -= (uintptr_t)-steps[i];
@@ -192,9 +192,9 @@ static extent extent_of(const m2po_view *view)
 
 // Do two positions that are `rows` and `columns` apart, not both 0, share a byte? For each distance
 // in rows there is a nearest one in columns from either side.
-static bool shares_memory(const m2po_view *view)
+static bool shares_memory(const rft_view *view)
 {
-  const int64_t size = m2po_element_size(view->element);
+  const int64_t size = rft_element_size(view->element);
   const int64_t step = llabs(view->column_stride);
   for (int64_t row = 0; row < view->rows; ++row) {
     const int64_t distance = llabs(row * view->row_stride);
@@ -208,10 +208,10 @@ static bool shares_memory(const m2po_view *view)
   return false;
 }
 
-int32_t m2po_view_check_output(const m2po_view *view, const char *name, rft_error *error)
+int32_t rft_view_check_output(const rft_view *view, const char *name, rft_error *error)
 {
   // The usual layout, where one row ends before the next one starts, needs no search.
-  const int64_t size = m2po_element_size(view->element);
+  const int64_t size = rft_element_size(view->element);
   const bool apart = view->column_stride >= size &&
                      view->row_stride >= (view->column_stride * (view->columns - 1)) + size;
   if (view->rows == 0 || view->columns == 0 || apart || !shares_memory(view)) {
@@ -235,7 +235,7 @@ static int64_t greatest_divisor(int64_t left, int64_t right)
 
 // Are two views whose extents meet interleaved like the columns of one table? All their elements
 // lie at fixed offsets within a period that divides every stride.
-static bool are_interleaved(const m2po_view *left, const m2po_view *right)
+static bool are_interleaved(const rft_view *left, const rft_view *right)
 {
   int64_t period = greatest_divisor(left->row_stride, left->column_stride);
   period = greatest_divisor(period, right->row_stride);
@@ -244,11 +244,11 @@ static bool are_interleaved(const m2po_view *left, const m2po_view *right)
     return false;
   }
   const int64_t offset = ((right->data - left->data) % period + period) % period;
-  return offset >= m2po_element_size(left->element) &&
-         offset + m2po_element_size(right->element) <= period;
+  return offset >= rft_element_size(left->element) &&
+         offset + rft_element_size(right->element) <= period;
 }
 
-bool m2po_views_overlap(const m2po_view *left, const m2po_view *right)
+bool rft_views_overlap(const rft_view *left, const rft_view *right)
 {
   if (left->rows == 0 || left->columns == 0 || right->rows == 0 || right->columns == 0) {
     return false;
