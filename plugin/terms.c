@@ -30,36 +30,43 @@ void m2po_measures_add(m2po_measures *total, const m2po_measures *part)
 
 // One surrogate over the block. The exponential sees 0 where a token has no term, so that nothing
 // that is masked, dropped or without advantage can overflow.
-#define COMPUTE(term_of)                                                                           \
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {                                                       \
-    const double advantage = inputs->advantages[i];                                                \
-    const double signed_kept = terms->keep[i] != 0 ? advantage : 0.0;                              \
-    const double active = inputs->mask[i] != 0 ? signed_kept : 0.0;                                \
-    const double clamped = m2po_clamp(inputs->log_ratio[i], config->log_ratio_clip);               \
-    const double d = active != 0 ? clamped : 0.0;                                                  \
-    const double ratio = m2po_exp(d);                                                              \
-    const m2po_term term = term_of;                                                                \
-    const double loss = terms->weights[i] * term.loss;                                             \
-    const double slope = terms->weights[i] * term.slope;                                           \
-    terms->ratio[i] = ratio;                                                                       \
-    terms->loss[i] = active != 0 ? loss : 0.0;                                                     \
-    terms->slope[i] = active != 0 ? slope : 0.0;                                                   \
-    terms->clipped[i] = active != 0 ? term.clipped : 0.0;                                          \
+#define SURROGATE(name, term_of)                                                                   \
+  static void compute_##name(const m2po_inputs *inputs, m2po_terms *terms,                         \
+                             const m2po_config *config)                                            \
+  {                                                                                                \
+    for (int64_t i = 0; i < M2PO_BLOCK; ++i) {                                                     \
+      const double advantage = inputs->advantages[i];                                              \
+      const double signed_kept = terms->keep[i] != 0 ? advantage : 0.0;                            \
+      const double active = inputs->mask[i] != 0 ? signed_kept : 0.0;                              \
+      const double clamped = m2po_clamp(inputs->log_ratio[i], config->log_ratio_clip);             \
+      const double d = active != 0 ? clamped : 0.0;                                                \
+      const double ratio = m2po_exp(d);                                                            \
+      const m2po_term term = term_of;                                                              \
+      const double loss = terms->weights[i] * term.loss;                                           \
+      const double slope = terms->weights[i] * term.slope;                                         \
+      terms->ratio[i] = ratio;                                                                     \
+      terms->loss[i] = active != 0 ? loss : 0.0;                                                   \
+      terms->slope[i] = active != 0 ? slope : 0.0;                                                 \
+      terms->clipped[i] = active != 0 ? term.clipped : 0.0;                                        \
+    }                                                                                              \
   }
 
-void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po_config *shared)
+SURROGATE(importance_sampling, m2po_importance_sampling(advantage, ratio))
+SURROGATE(ppo_clip, m2po_ppo_clip(config, advantage, ratio))
+SURROGATE(sapo, m2po_sapo(config, advantage, ratio))
+
+void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po_config *config)
 {
-  const m2po_config own = *shared; // which no store to `terms` can change
-  const m2po_config *const config = &own;
-  switch (config->surrogate) {
+  const m2po_config own = *config; // which no store to `terms` can change
+  switch (own.surrogate) {
   case M2PO_IMPORTANCE_SAMPLING:
-    COMPUTE(m2po_importance_sampling(advantage, ratio));
+    compute_importance_sampling(inputs, terms, &own);
     break;
   case M2PO_PPO_CLIP:
-    COMPUTE(m2po_ppo_clip(config, advantage, ratio));
+    compute_ppo_clip(inputs, terms, &own);
     break;
   case M2PO_SAPO:
-    COMPUTE(m2po_sapo(config, advantage, ratio));
+    compute_sapo(inputs, terms, &own);
     break;
   }
 }
