@@ -4,7 +4,6 @@
 #include "error.h"
 
 #include <float.h>
-#include <locale.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -46,16 +45,20 @@ int32_t rft_fail(rft_error *error, int32_t code, const char *format, ...)
   return code;
 }
 
-// snprintf writes the locale's decimal point, which may be several bytes long.
+// snprintf writes the locale's decimal point: whatever stands between the digits, of any length.
 static void use_plain_point(char *text)
 {
-  const char *const point = localeconv()->decimal_point;
-  const size_t length = strlen(point);
-  char *const found = length == 0 ? NULL : strstr(text, point);
-  if (found != NULL) {
-    *found = '.';
-    memmove(found + 1, found + length, strlen(found + length) + 1);
+  static const char plain[] = "0123456789+-e";
+  char *const point = text + strspn(text, plain);
+  if (*point == '\0') {
+    return;
   }
+  char *rest = point;
+  while (*rest != '\0' && strchr(plain, *rest) == NULL) {
+    ++rest;
+  }
+  *point = '.';
+  memmove(point + 1, rest, strlen(rest) + 1);
 }
 
 const char *rft_number_text(char text[RFT_NUMBER_TEXT_SIZE], double value)
