@@ -49,9 +49,13 @@ static void run_shuffled(test_host *self, int64_t count, loop_body body, void *c
 {
   int64_t *const order = malloc((size_t)(count + 1) * sizeof *order);
   for (int64_t i = 0; i < count; ++i) {
+    order[i] = i;
+  }
+  for (int64_t i = count - 1; i > 0; --i) {
     const int64_t j = rng_below(&self->order, i + 1);
+    const int64_t taken = order[i];
     order[i] = order[j];
-    order[j] = i;
+    order[j] = taken;
   }
   for (int64_t i = 0; i < count; ++i) {
     body(context, order[i]);

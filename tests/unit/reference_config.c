@@ -86,12 +86,12 @@ static void read_flag(const json_t *object, const char *key, const char *set, bo
 }
 
 static void read_choice(const json_t *object, const char *key, const char *const *names,
-                        unsigned *choice)
+                        unsigned count, unsigned *choice)
 {
-  const json_t *const found = json_object_get(object, key);
-  if (found != NULL) {
-    for (*choice = 0; strcmp(names[*choice], json_string_value(found)) != 0;) {
-      ++*choice;
+  const char *const found = json_string_value(json_object_get(object, key));
+  for (unsigned i = 0; found != NULL && i < count; ++i) {
+    if (strcmp(names[i], found) == 0) {
+      *choice = i;
     }
   }
 }
@@ -110,8 +110,8 @@ static void read_objective(const json_t *object, reference_objective *objective)
 {
   unsigned surrogate = objective->surrogate;
   unsigned aggregation = objective->aggregation;
-  read_choice(object, "surrogate", surrogates, &surrogate);
-  read_choice(object, "loss_agg_mode", aggregations, &aggregation);
+  read_choice(object, "surrogate", surrogates, 3, &surrogate);
+  read_choice(object, "loss_agg_mode", aggregations, 4, &aggregation);
   objective->surrogate = (reference_surrogate)surrogate;
   objective->aggregation = (reference_aggregation)aggregation;
   read_number(object, "clip_range_low", &objective->clip_low);

@@ -99,7 +99,7 @@ Test(config, the_text_is_borrowed_and_not_terminated)
   static const char text[] = "{\"m2_threshold\": 0.01}";
   const size_t length = strlen(text);
   char *const exact = malloc(length);
-  memcpy(exact, text, length);
+  memcpy(exact, text, length); // NOLINT(bugprone-not-null-terminated-result): on purpose
   rft_instance *instance = NULL;
   cr_assert_eq(
       m2po()->create(m2po(), host_new(HOST_SERIAL, 1), exact, (int64_t)length, &instance, NULL),

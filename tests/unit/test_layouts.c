@@ -21,12 +21,11 @@ static const char config[] = "{\"m2_threshold\": 0.01, \"loss_agg_mode\": \"seq-
 
 // ------------------------------------------------------------------------------------------ values
 
-static double values_of(const rft_tensor *tensor, double *values)
+static void copy_values(const rft_tensor *tensor, double *values)
 {
   for (int64_t i = 0; i < tensor_count(tensor); ++i) {
     values[i] = tensor_get(tensor, i);
   }
-  return values[0];
 }
 
 // A compact [rows, columns] batch.
@@ -40,7 +39,7 @@ static rft_batch *compact_batch(int64_t rows, int64_t columns)
   rft_tensor *made[4];
   for (int t = 0; t < 4; ++t) {
     double *const values = test_alloc(rows * columns * (int64_t)sizeof *values);
-    values_of(source[t], values);
+    copy_values(source[t], values);
     made[t] = tensor_2d(source[t]->dtype, rows, columns, values);
   }
   return batch_new(made[0], made[1], NULL, made[2], made[3], NULL);
@@ -50,7 +49,7 @@ static rft_batch *compact_batch(int64_t rows, int64_t columns)
 static rft_tensor *relaid(const rft_tensor *tensor, const tensor_layout *layout)
 {
   double values[POSITIONS];
-  values_of(tensor, values);
+  copy_values(tensor, values);
   return tensor_new(tensor->dtype, layout, values);
 }
 
@@ -222,7 +221,7 @@ Test(layouts, one_advantage_for_everything_by_strides_of_zero)
 static rft_tensor *mask_like(const rft_tensor *mask, rft_dtype dtype, double valid)
 {
   double values[POSITIONS];
-  values_of(mask, values);
+  copy_values(mask, values);
   for (int i = 0; i < POSITIONS; ++i) {
     values[i] *= valid;
   }
