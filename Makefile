@@ -62,6 +62,12 @@ plugin_objects := $(call objects,plugin/*.c) $(BUILD)/obj/embedded.o
 trainer_objects := $(call objects,examples/trainer/*.c)
 test_objects := $(call objects,tests/unit/*.c)
 fixtures := $(patsubst tests/fixtures/%.c,$(BUILD)/fixtures/%.so,$(wildcard tests/fixtures/*.c))
+# Plugins with one fault each, and good ones built with the headers of each release.
+conformance := $(BUILD)/conformance
+host_fixtures := $(patsubst tests/conformance/host/%.c,$(conformance)/host/%.so, \
+    $(wildcard tests/conformance/host/*.c)) \
+  $(patsubst tests/conformance/layout/released/%,$(conformance)/host/built_with_%.so, \
+    $(wildcard tests/conformance/layout/released/*))
 
 host := $(BUILD)/librft_host.so
 plugin := $(BUILD)/plugins/libm2po_plugin.so
@@ -96,7 +102,7 @@ $(BUILD)/settings: force
 	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
 
 -include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
-  $(plugin_objects) $(trainer_objects) $(test_objects)) $(fixtures:.so=.d))
+  $(plugin_objects) $(trainer_objects) $(test_objects)) $(fixtures:.so=.d) $(host_fixtures:.so=.d))
 
 # --------------------------------------------------------------------------------------- products
 
@@ -143,6 +149,17 @@ $(BUILD)/fixtures/%.so: tests/fixtures/%.c $(BUILD)/settings | machine
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -fPIC -shared -o $@ $<
 
+$(conformance)/host/%.so: tests/conformance/host/%.c $(BUILD)/settings | machine
+	@echo '  CC      $<'
+	@mkdir -p $(@D)
+	$(quiet)$(compile) -fPIC -shared -o $@ $<
+
+$(conformance)/host/built_with_%.so: tests/fixtures/good.c $(BUILD)/settings | machine
+	@echo '  CC      $< with the headers of $*'
+	@mkdir -p $(@D)
+	$(quiet)$(CC) -std=c11 -Itests/conformance/layout/released/$* $(CFLAGS) $(sanitize) \
+	  -fPIC -shared -o $@ $<
+
 # The config schema and the presets are files; the plugin carries them as text.
 embedded := plugin/config.schema.json $(sort $(wildcard presets/*.json))
 $(BUILD)/gen/embedded.c: $(embedded) plugin/embed.sh
@@ -158,7 +175,7 @@ $(jansson): plugin/jansson.sh | machine
 # ------------------------------------------------------------------------------------------- jobs
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
-jobs := $(filter deps demo test asan tsan lint,$(MAKECMDGOALS))
+jobs := $(filter deps demo test conformance asan tsan lint,$(MAKECMDGOALS))
 .PHONY: machine
 machine:
 	@CC='$(CC)' .ci/deps.sh $(if $(jobs),--install) build $(jobs)
@@ -171,9 +188,17 @@ demo: all
 	$(quiet)examples/trainer/demo.sh $(BUILD)
 
 .PHONY: test asan tsan
-test: all $(BUILD)/test-unit $(fixtures)
+test: all $(BUILD)/test-unit fixtures
 	$(quiet)BUILD='$(abspath $(BUILD))' CC='$(CC)' SANITIZE='$(SANITIZE)' tests/run
 asan tsan: test
+
+.PHONY: fixtures
+fixtures: $(fixtures) $(host_fixtures)
+
+.PHONY: conformance
+conformance: all fixtures
+	$(quiet)BUILD='$(abspath $(BUILD))' CC='$(CC)' SANITIZE='$(SANITIZE)' \
+	  tests/run tests/conformance/*.sh
 
 .PHONY: lint
 lint: $(BUILD)/gen/embedded.c | machine
@@ -207,6 +232,7 @@ help:
 	@echo 'make             build everything under $(BUILD)/'
 	@echo 'make demo        set the machine up, build, train with the plugin, draw the result'
 	@echo 'make test        set the machine up, build, run all tests'
+	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
 	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
 	@echo 'make lint        clang-format, clang-tidy, cppcheck'
 	@echo 'make deps        only set the machine up'

@@ -2,7 +2,7 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, test, asan, tsan, demo, lint, ci, deps
+# usage: deps.sh [--install] JOB...     JOB: build, test, conformance, asan, tsan, demo, lint, ci, deps
 # (deps: what build, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
@@ -17,6 +17,9 @@ need() { # PACKAGE COMMAND...: the package is missing when the command fails
 }
 compiles() {
   echo '#include <stdio.h>' | "$CC" -E -
+}
+has_header() {
+  echo "#include <$1>" | "$CC" -E -
 }
 library() {
   pkg-config --exists "$1"
@@ -48,6 +51,13 @@ for job in "$@"; do
   test | asan | tsan | ci | deps)
     need libcriterion-dev library criterion
     need libgmp-dev library gmp
+    ;;
+  esac
+  case $job in
+  test | conformance | asan | tsan | ci | deps)
+    need jq command -v jq
+    need abigail-tools command -v abidiff
+    need libdlpack-dev has_header dlpack/dlpack.h
     ;;
   esac
   case $job in

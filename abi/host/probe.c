@@ -114,7 +114,8 @@ static int32_t judge(const rft_registry *registry, pid_t child, int report, rft_
   int status = 0;
   while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
   }
-  const char *const where = stage == CONSTRUCTORS ? "a constructor" : "its entry";
+  const char *const where =
+      stage == CONSTRUCTORS ? "the dynamic loader or a constructor" : "its entry or its tables";
   if (late) {
     return rft_fail(error, RFT_DEADLINE_EXCEEDED,
                     "tried in a child process, it hangs in %s: no return within %d ms", where,

@@ -1,0 +1,8 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A plugin whose entry aborts (P10).
+
+#include "../../fixtures/fixture.h"
+
+FIXTURE(abort();)

@@ -1,0 +1,8 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A plugin whose config schema is not JSON (P11).
+
+#include "../../fixtures/fixture.h"
+
+FIXTURE(fixture_loss.config_schema = "factor: number";)

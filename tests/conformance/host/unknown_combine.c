@@ -1,0 +1,8 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A plugin with a metric that is to be combined in a way that version 1.0 does not know.
+
+#include "../../fixtures/fixture.h"
+
+FIXTURE(fixture_metric.combine = 99;)
