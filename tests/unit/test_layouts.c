@@ -116,6 +116,24 @@ ParameterizedTest(named_layout *named, layouts, an_input_in_any_layout)
   }
 }
 
+// Rows and columns that cut through the blocks that a fast loop works in.
+Test(layouts, a_large_transposed_batch)
+{
+  enum { MANY_ROWS = 97, MANY_COLUMNS = 211 };
+  const tensor_layout transposed = {2, {MANY_ROWS, MANY_COLUMNS}, {1, MANY_ROWS}, false, 0};
+  const rft_batch *const compact = compact_batch(MANY_ROWS, MANY_COLUMNS);
+  const rft_tensor *const source[] = {compact->logprob, compact->old_logprob, compact->advantages,
+                                      compact->mask};
+  rft_tensor *made[4];
+  for (int t = 0; t < 4; ++t) {
+    made[t] = tensor_new(source[t]->dtype, &transposed, NULL);
+    for (int64_t i = 0; i < tensor_count(source[t]); ++i) {
+      tensor_set(made[t], i, tensor_get(source[t], i));
+    }
+  }
+  check_batch("large", batch_new(made[0], made[1], NULL, made[2], made[3], NULL), compact);
+}
+
 Test(layouts, strides_of_dimensions_of_size_one_mean_nothing)
 {
   static const tensor_layout odd[] = {

@@ -87,6 +87,47 @@ ParameterizedTest(loss_case *shape, loss, agrees_with_the_literal_formulas)
   }
 }
 
+// Sizes beside the blocks and vectors that a fast loop works in.
+static void check_size(rng *r, int64_t rows, int64_t columns, reference_config *config)
+{
+  const batch_dtypes dtypes = all_of(float32);
+  rft_batch *const batch = loss_batch(rng_bits(r), &dtypes, rows, columns);
+  batch->proximal_logprob = NULL;
+  const int64_t count = rows * columns;
+  const reference_token *const tokens = batch_tokens(batch);
+  bool *const keep = test_alloc(count);
+  long double *const gradient = test_alloc(count * (int64_t)sizeof *gradient);
+  memset(keep, true, (size_t)count);
+  const reference_denominators by = reference_count(tokens, count, keep, columns);
+  const double loss =
+      (double)reference_loss(&config->objective, tokens, count, keep, &by, gradient);
+  rft_instance *const instance = m2po_create(reference_config_text(config));
+  const evaluation got = evaluate_ok(instance, batch, NULL, NULL, float64);
+  cr_expect(is_close(got.loss, loss, LOSS_TOLERANCE), "[%d,%d]: loss %.17g, expected %.17g",
+            (int)rows, (int)columns, got.loss, loss);
+  cr_expect_eq(metric(got.metrics, "tokens"), (double)by.valid, "[%d,%d]", (int)rows, (int)columns);
+  for (int64_t i = 0; i < count; ++i) {
+    cr_assert(is_close(tensor_get(got.gradient, i), (double)gradient[i], LOSS_TOLERANCE),
+              "[%d,%d]: gradient[%d]", (int)rows, (int)columns, (int)i);
+  }
+}
+
+Test(loss, batches_of_any_size)
+{
+  static const int64_t columns[] = {1,   2,   3,    7,    8,    9,    15,   16,   17,  31,
+                                    63,  64,  65,   127,  128,  129,  255,  256,  257, 511,
+                                    512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 4097};
+  rng r = {17};
+  for (size_t i = 0; i < sizeof columns / sizeof columns[0]; ++i) {
+    reference_config config = reference_config_default();
+    config.objective.aggregation = (reference_aggregation)(i % 4);
+    config.objective.surrogate = (reference_surrogate)(i % 3);
+    check_size(&r, 2, columns[i], &config);
+    check_size(&r, columns[i], 2, &config);
+    plugin_fixture_end();
+  }
+}
+
 // ----------------------------------------------------------------------------- central differences
 
 // Where the loss has a corner within a step, or is flat on purpose, no difference tells the slope.

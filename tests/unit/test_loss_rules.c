@@ -182,6 +182,19 @@ Test(loss_rules, a_loss_that_overflows_is_an_error)
   expect_parts(&error, "overflow", "index 0");
 }
 
+Test(loss_rules, a_sum_that_overflows_is_an_error)
+{
+  const double d[] = {0.0, 0.0, 0.0, 0.0};
+  const double a[] = {-1e308, -1e308, -1e308, -1e308};
+  const rft_reduction one = {.struct_size = sizeof one, .valid_tokens = 1};
+  evaluation got = {.loss = -777};
+  rft_error error = error_new();
+  const int32_t code = m2po_evaluate(m2po_create("{}"), batch_of(float64, 4, d, a), NULL, &one,
+                                     float64, &got, &error);
+  cr_expect_eq(code, RFT_OUT_OF_RANGE, "code %d, loss %g", code, got.loss);
+  cr_expect(strstr(error.message, "overflow") != NULL, "%s", error.message);
+}
+
 // ----------------------------------------------------------------------------- corners of ppo_clip
 
 // The ratio as the plugin computes it, so that a clip can be put on it to the last bit.
