@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD_BITS = 64, FLOAT32_EXPONENTS = 256, MOST_RANGES = 64, LEAST_RANGE = 16 * M2PO_BLOCK };
+enum { WORD_BITS = 64, FLOAT32_EXPONENTS = 256, MOST_RANGES = 64, LEAST_RANGE = 64 * M2PO_BLOCK };
 
 // Sums of m of one range of positions. A float32 adds its mantissa to the bin of its exponent,
 // which holds 2^40 of them; a float64 goes straight into the exact sum.
@@ -115,26 +115,36 @@ static bool check_squares(const gathering *job, const token_block *block, int64_
   return false;
 }
 
-// Takes 64 positions, the bits of one word, into the range's sums.
-static void take_word(const gathering *job, token_range *range, const token_block *block,
-                      int64_t first, int64_t position)
+// The 64 flags from `first` on that are not 0, as the bits of a word.
+static uint64_t pack(const double flags[M2PO_BLOCK], int64_t first)
 {
-  uint64_t valid = 0;
-  uint64_t candidates = 0;
-  for (int64_t bit = 0; bit < WORD_BITS; ++bit) {
-    const int64_t i = first + bit;
-    const bool over = block->constrained[i] != 0 && m2po_is_candidate(job->rule, block->square[i]);
-    valid |= (uint64_t)(block->inputs.mask[i] != 0) << bit;
-    candidates |= (uint64_t)over << bit;
-    range->constrained += block->constrained[i] != 0;
-    tally_add(&range->rest, over ? 0.0 : block->square[i], job->pair.wide);
+  uint64_t word = 0;
+  for (int bit = 0; bit < WORD_BITS; ++bit) {
+    word |= (uint64_t)(flags[first + bit] != 0) << bit;
   }
-  job->gathered->valid[position / WORD_BITS] = valid;
-  job->gathered->candidate[position / WORD_BITS] = candidates;
-  range->candidates += __builtin_popcountll(candidates);
-  for (; candidates != 0; candidates &= candidates - 1) {
-    tally_add(&range->over, block->square[first + __builtin_ctzll(candidates)], job->pair.wide);
+  return word;
+}
+
+// Takes the squares of T into the range's sums, and says where the candidates are: their squares
+// move from `square` to the sum of candidates.
+static void take_squares(const gathering *job, token_range *range, token_block *block,
+                         double candidate[M2PO_BLOCK])
+{
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double over = m2po_is_candidate(job->rule, block->square[i]) ? 1.0 : 0.0;
+    candidate[i] = block->constrained[i] != 0 ? over : 0.0;
   }
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    if (candidate[i] != 0) { // rare
+      tally_add(&range->over, block->square[i], job->pair.wide);
+      block->square[i] = 0.0;
+    }
+  }
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    tally_add(&range->rest, block->square[i], job->pair.wide);
+  }
+  range->candidates += (int64_t)m2po_sum(candidate);
+  range->constrained += (int64_t)m2po_sum(block->constrained);
 }
 
 // First reading: bits, counts and sums.
@@ -152,8 +162,12 @@ static void read_range(void *context, int64_t index)
         !check_squares(job, &block, start, &range->fault)) {
       return;
     }
+    double candidate[M2PO_BLOCK];
+    take_squares(job, range, &block, candidate);
     for (int64_t first = 0; first < count; first += WORD_BITS) {
-      take_word(job, range, &block, first, start + first);
+      const int64_t word = (start + first) / WORD_BITS;
+      job->gathered->valid[word] = pack(block.inputs.mask, first);
+      job->gathered->candidate[word] = pack(candidate, first);
     }
   }
 }

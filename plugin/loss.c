@@ -19,7 +19,7 @@
 
 // Positions that are summed in order. Chunks are added in order too, so that the sum does not
 // depend on which thread took which.
-enum { CHUNK = 4 * M2PO_BLOCK };
+enum { CHUNK = 16 * M2PO_BLOCK };
 
 // What reading a batch before computing tells: a first fault, and how large things may get.
 typedef struct batch_survey {

@@ -325,12 +325,16 @@ static void write_mask(const rft_selection *selection, int64_t batch_index, cons
   const m2po_squares *const squares = &selection->squares[batch_index];
   int64_t equals = gathered->equals_before;
   int64_t candidate = 0;
-  for (int64_t i = 0; i < gathered->count; ++i) {
-    bool kept = m2po_bit(gathered->valid, i);
-    if (m2po_bit(gathered->candidate, i)) {
-      kept = keeps(selection, square_value(squares, candidate++), &equals);
+  int64_t position = 0;
+  for (int64_t row = 0; row < mask->rows; ++row) {
+    unsigned char *const first = mask->data + row * mask->row_stride;
+    for (int64_t column = 0; column < mask->columns; ++column, ++position) {
+      bool kept = m2po_bit(gathered->valid, position);
+      if (m2po_bit(gathered->candidate, position)) {
+        kept = keeps(selection, square_value(squares, candidate++), &equals);
+      }
+      first[column * mask->column_stride] = kept ? 1 : 0;
     }
-    *rft_view_at(mask, i) = kept ? 1 : 0;
   }
 }
 
