@@ -175,12 +175,15 @@ static bool rehearse_block(const evaluation *job, int64_t chunk, token_block *bl
       return false;
     }
   }
+  const m2po_measures part = m2po_terms_measure(&block->inputs, terms, job->config, false);
+  m2po_measures_add(&job->parts[chunk], &part);
   return true;
 }
 
 static void rehearse_chunk(void *context, int64_t chunk)
 {
   const evaluation *const job = context;
+  job->parts[chunk] = m2po_measures_none();
   each_block(job, chunk, rehearse_block);
 }
 
@@ -224,15 +227,28 @@ static void fill_output(const m2po_measures *total, rft_output *output)
   metrics[M2PO_RATIO_MIN] = total->ratio_min;
 }
 
+static m2po_measures add_parts(const evaluation *job, int64_t chunks)
+{
+  m2po_measures total = m2po_measures_none();
+  for (int64_t i = 0; i < chunks; ++i) {
+    m2po_measures_add(&total, &job->parts[i]);
+  }
+  return total;
+}
+
 // Nothing is written before everything has been read once and nothing can fail any more (P9).
 static int32_t survey_batch(const rft_instance *instance, evaluation *job, int64_t chunks,
                             rft_error *error)
 {
   m2po_parallel_for(instance, chunks, survey_chunk, job);
   batch_survey all = add_surveys(job, chunks);
-  if (all.fault.kind == M2PO_NO_FAULT && may_overflow(job, &all)) {
-    m2po_parallel_for(instance, chunks, rehearse_chunk, job);
-    all = add_surveys(job, chunks);
+  if (all.fault.kind != M2PO_NO_FAULT || !may_overflow(job, &all)) {
+    return m2po_fault_report(&all.fault, error);
+  }
+  m2po_parallel_for(instance, chunks, rehearse_chunk, job);
+  all = add_surveys(job, chunks);
+  if (all.fault.kind == M2PO_NO_FAULT && !isfinite(add_parts(job, chunks).loss)) {
+    return rft_fail(error, RFT_OUT_OF_RANGE, "loss: expected a finite sum, found overflow");
   }
   return m2po_fault_report(&all.fault, error);
 }
@@ -251,10 +267,7 @@ static int32_t evaluate(const rft_instance *instance, evaluation *job, rft_outpu
     return code;
   }
   m2po_parallel_for(instance, chunks, compute_chunk, job);
-  m2po_measures total = m2po_measures_none();
-  for (int64_t i = 0; i < chunks; ++i) {
-    m2po_measures_add(&total, &job->parts[i]);
-  }
+  const m2po_measures total = add_parts(job, chunks);
   fill_output(&total, output);
   return RFT_OK;
 }
