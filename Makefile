@@ -204,23 +204,35 @@ conformance: all fixtures
 lint: $(BUILD)/gen/embedded.c | machine
 	$(quiet).ci/lint.sh
 
+# What plugins are built with: the support code, and the jansson that it needs.
+support_headers := $(addprefix abi/support/,batch_view.h element.h error.h schema.h structs.h \
+  token_mean.h view.h)
+own_jansson = $(wildcard $(dir $(jansson))libjansson.a)
+fill_in = sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' -e 's,@VERSION@,$(version),' \
+  -e 's,@JANSSON@,$(if $(own_jansson),-lrft_jansson,-ljansson),' $(1)
+
 .PHONY: install
 install: all
-	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/rft $(DESTDIR)$(plugin_dir) \
-	  $(DESTDIR)$(LIBDIR)/pkgconfig
+	install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/include/rft/support \
+	  $(DESTDIR)$(plugin_dir) $(DESTDIR)$(LIBDIR)/pkgconfig
 	install -m 644 abi/include/rft/*.h $(DESTDIR)$(PREFIX)/include/rft
 	install -m 755 $(BUILD)/rft $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(host).$(version) $(DESTDIR)$(LIBDIR)
 	ln -sf librft_host.so.$(version) $(DESTDIR)$(LIBDIR)/$(soname)
 	ln -sf $(soname) $(DESTDIR)$(LIBDIR)/librft_host.so
 	install -m 755 $(plugin) $(DESTDIR)$(plugin_dir)
-	sed -e 's,@PREFIX@,$(PREFIX),' -e 's,@LIBDIR@,$(LIBDIR),' -e 's,@VERSION@,$(version),' \
-	  abi/host/rft_host.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/rft_host.pc
+	install -m 644 $(support_headers) $(DESTDIR)$(PREFIX)/include/rft/support
+	install -m 644 $(support) $(DESTDIR)$(LIBDIR)
+	$(if $(own_jansson),install -m 644 $(own_jansson) $(DESTDIR)$(LIBDIR)/librft_jansson.a)
+	$(call fill_in,abi/host/rft_host.pc.in) > $(DESTDIR)$(LIBDIR)/pkgconfig/rft_host.pc
+	$(call fill_in,abi/support/rft_plugin.pc.in) > $(DESTDIR)$(LIBDIR)/pkgconfig/rft_plugin.pc
 
 .PHONY: uninstall
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/rft $(DESTDIR)$(LIBDIR)/librft_host.so* \
-	  $(DESTDIR)$(plugin_dir)/libm2po_plugin.so $(DESTDIR)$(LIBDIR)/pkgconfig/rft_host.pc
+	  $(DESTDIR)$(LIBDIR)/librft_support.a $(DESTDIR)$(LIBDIR)/librft_jansson.a \
+	  $(DESTDIR)$(plugin_dir)/libm2po_plugin.so $(DESTDIR)$(LIBDIR)/pkgconfig/rft_host.pc \
+	  $(DESTDIR)$(LIBDIR)/pkgconfig/rft_plugin.pc
 	rm -rf $(DESTDIR)$(PREFIX)/include/rft
 
 .PHONY: clean

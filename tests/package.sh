@@ -68,9 +68,9 @@ same "librft_host exports what its headers declare" "$declared" "$exported"
 
 headers_compile() { # COMPILER LANGUAGE STANDARD
   local header
-  for header in abi/include/rft/*.h; do
-    echo "#include \"rft/${header##*/}\"" |
-      "$1" -x "$2" -std="$3" -Wall -Wextra -Wpedantic -Werror -Iabi/include -fsyntax-only - ||
+  for header in abi/include/rft/*.h abi/support/{batch_view,error,schema,structs,token_mean}.h; do
+    echo "#include \"$header\"" |
+      "$1" -x "$2" -std="$3" -Wall -Wextra -Wpedantic -Werror -I. -Iabi/include -fsyntax-only - ||
       return 1
   done
 }
@@ -94,12 +94,16 @@ compile_matrix clang++ c++ c++11 c++17 c++20
 # ----------------------------------------------------------------------------- the installed tree
 
 prefix=$scratch/root/usr/local
+jansson=$(grep -q ljansson build/jansson/link || echo ' lib/librft_jansson.a')
 version=$(sed -n 's/^#define RFT_HOST_VERSION "\(.*\)"/\1/p' abi/include/rft/host.h)
 check "make install" make install DESTDIR="$scratch/root"
 same "make install puts every file in its place" \
-  "bin/rft include/rft/host.h include/rft/plugin.h include/rft/safetensors.h include/rft/tensor.h \
-lib/librft_host.so lib/librft_host.so.1 lib/librft_host.so.$version lib/pkgconfig/rft_host.pc \
-lib/rft/plugins/libm2po_plugin.so" \
+  "bin/rft include/rft/host.h include/rft/plugin.h include/rft/safetensors.h \
+include/rft/support/batch_view.h include/rft/support/element.h include/rft/support/error.h \
+include/rft/support/schema.h include/rft/support/structs.h include/rft/support/token_mean.h \
+include/rft/support/view.h include/rft/tensor.h lib/librft_host.so lib/librft_host.so.1 \
+lib/librft_host.so.$version$jansson lib/librft_support.a lib/pkgconfig/rft_host.pc \
+lib/pkgconfig/rft_plugin.pc lib/rft/plugins/libm2po_plugin.so" \
   "$(cd "$prefix" && find . ! -type d | sed 's,^\./,,' | LC_ALL=C lines)"
 
 cat >"$scratch/host.c" <<'END'

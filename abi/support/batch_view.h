@@ -8,6 +8,10 @@
 
 #include "view.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /// Positions are numbered in row-major order: padded [B,T] has B rows, packed [n] has one.
 typedef struct rft_batch_view {
   int64_t rows;
@@ -39,5 +43,9 @@ int64_t rft_batch_view_sequence_start(const rft_batch_view *batch, int64_t seque
 
 /// The sequence that a position belongs to.
 int64_t rft_batch_view_sequence_at(const rft_batch_view *batch, int64_t position);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // RFT_SUPPORT_BATCH_VIEW_H

@@ -10,6 +10,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 typedef enum rft_element {
   RFT_ELEMENT_UNSUPPORTED,
   RFT_ELEMENT_BOOL,
@@ -41,5 +45,9 @@ double rft_element_round(rft_element element, double value);
 /// Writes `count` elements of a float type that are `stride` bytes apart, each rounded.
 void rft_element_store(rft_element element, unsigned char *address, int64_t stride, int64_t count,
                        const double *values);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // RFT_SUPPORT_ELEMENT_H

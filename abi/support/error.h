@@ -8,6 +8,10 @@
 
 #include "rft/plugin.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #if defined(__GNUC__)
 #define RFT_PRINTF(text, first) __attribute__((format(printf, text, first)))
 #else
@@ -23,5 +27,9 @@ int32_t rft_fail(rft_error *error, int32_t code, const char *format, ...) RFT_PR
 /// The shortest text that reads back as `value`, with '.' whatever the locale; "nan", "inf",
 /// "-inf".
 const char *rft_number_text(char text[RFT_NUMBER_TEXT_SIZE], double value);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // RFT_SUPPORT_ERROR_H

@@ -17,6 +17,10 @@
 
 #include <jansson.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /// Parses `config` (JSON text, `length` bytes; 0 bytes is {}), checks every key, and gives the
 /// config with the defaults of absent keys filled in, in the schema's order. The caller owns
 /// *resolved. `given` (may be NULL) gets the config as it came. RFT_INVALID_ARGUMENT names the key,
@@ -27,5 +31,9 @@ int32_t rft_schema_resolve(const char *schema, const char *config, int64_t lengt
 /// The known name nearest to `name` in spelling, whatever the case, or NULL where none is near.
 /// `known`: an object whose keys are the names; an "x-aliases" list in a value counts as its key.
 const char *rft_nearest_name(const json_t *known, const char *name);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // RFT_SUPPORT_SCHEMA_H

@@ -8,6 +8,10 @@
 
 #include "rft/plugin.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /// Checks a table of what the other side offers: it is there, and has at least the `known_size`
 /// bytes that this code reads. A newer one offers more, which is none of this code's business.
 int32_t rft_check_table(const void *table, uint32_t known_size, const char *name, rft_error *error);
@@ -16,5 +20,9 @@ int32_t rft_check_table(const void *table, uint32_t known_size, const char *name
 /// beyond what this code knows, which would be ignored.
 int32_t rft_check_request(const void *request, uint32_t known_size, const char *name,
                           rft_error *error);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // RFT_SUPPORT_STRUCTS_H

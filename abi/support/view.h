@@ -9,6 +9,10 @@
 #include "element.h"
 #include "rft/plugin.h"
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /// Positions are numbered in row-major order. Strides are in bytes.
 typedef struct rft_view {
   unsigned char *data; ///< element [0,0]
@@ -65,5 +69,9 @@ int32_t rft_view_check_output(const rft_view *view, const char *name, rft_error 
 /// Do two views share memory? They do where their extents meet, unless they are interleaved like
 /// the columns of one table.
 bool rft_views_overlap(const rft_view *left, const rft_view *right);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif // RFT_SUPPORT_VIEW_H
