@@ -16,7 +16,6 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 prefix=$work/root/usr/local
 rft=$prefix/bin/rft
-export PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
 unset RFT_PLUGIN_PATH
 
 check() { # NAME COMMAND...
@@ -35,7 +34,7 @@ is_short() {
   [ "$(wc -l <"$work/my_loss/template.c")" -lt 150 ]
 }
 builds() { # DIRECTORY
-  make -C "$1" CC="$CC"
+  PKG_CONFIG_LIBDIR=$prefix/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root make -C "$1" CC="$CC"
 }
 needs_little() {
   local needed
