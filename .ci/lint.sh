@@ -22,10 +22,13 @@ printf '%s\0' "${sources[@]}" |
   xargs -0 -P "$(nproc)" -I '{}' clang-tidy --quiet '{}' -- "${flags[@]}" "${packages[@]}" \
     2> >(grep -v ' warnings\? .*generated\.$\|^Suppressed \|^Use -header-filter' >&2) || status=1
 
+# Not the tests, whose macros it can't read. A realloc that is checked before its result replaces a
+# member looks to it like a leak of the old block.
 echo 'cppcheck'
-cppcheck --quiet --std=c11 --inline-suppr --error-exitcode=1 -j "$(nproc)" \
-  --enable=warning,performance,portability \
-  --suppress=missingIncludeSystem -Iabi/include -Iabi -Iplugin -Iexamples/trainer \
-  "${sources[@]}" || status=1
+printf '%s\n' "${sources[@]}" | grep -v '^tests/' |
+  cppcheck --quiet --std=c11 --inline-suppr --error-exitcode=1 -j "$(nproc)" \
+    --enable=warning,performance,portability --suppress=missingIncludeSystem \
+    --suppress=memleak:plugin/select.c -Iabi/include -Iabi -Iplugin -Iexamples/trainer \
+    --file-list=- || status=1
 
 exit "$status"
