@@ -4,6 +4,7 @@
 #include "rft/host.h"
 
 #include <math.h>
+#include <stdbool.h>
 
 void rft_metrics_reset(const rft_policy_loss *loss, double *total)
 {
@@ -42,8 +43,20 @@ void rft_metrics_combine(const rft_policy_loss *loss, int32_t phase, double *tot
   }
 }
 
+// The neutral value is still there where there was no token.
+static bool is_untouched(const rft_metric *metric, double total)
+{
+  return (metric->combine == RFT_COMBINE_MAX && total == -INFINITY) ||
+         (metric->combine == RFT_COMBINE_MIN && total == INFINITY);
+}
+
 void rft_metrics_finish(const rft_policy_loss *loss, double *total)
 {
+  for (int64_t i = 0; i < loss->metric_count; ++i) {
+    if (is_untouched(loss->metrics[i], total[i])) {
+      total[i] = 0.0;
+    }
+  }
   for (int64_t i = 0; i < loss->metric_count; ++i) {
     const rft_metric *const metric = loss->metrics[i];
     if (metric->combine == RFT_COMBINE_RATIO) {

@@ -56,6 +56,15 @@ Test(metrics, nothing_over_nothing_is_zero)
   cr_expect_eq(total[RATIO], 0);
 }
 
+Test(metrics, extremes_of_no_token_are_zero)
+{
+  double total[COUNT];
+  rft_metrics_reset(&loss, total);
+  rft_metrics_finish(&loss, total);
+  cr_expect_eq(total[LARGEST], 0);
+  cr_expect_eq(total[SMALLEST], 0);
+}
+
 Test(metrics, codes_have_names)
 {
   cr_expect_str_eq(rft_code_name(RFT_INVALID_ARGUMENT), "INVALID_ARGUMENT");
