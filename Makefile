@@ -57,7 +57,8 @@ objects = $(patsubst %.c,$(BUILD)/obj/%.o,$(wildcard $(1)))
 support_objects := $(call objects,abi/support/*.c)
 support := $(BUILD)/librft_support.a
 host_objects := $(call objects,abi/host/*.c)
-cli_objects := $(call objects,abi/cli/*.c)
+# rft check reads ELF files as librft_host does, which exports none of it.
+cli_objects := $(call objects,abi/cli/*.c abi/check/*.c) $(BUILD)/obj/abi/host/elf_check.o
 plugin_objects := $(call objects,plugin/*.c) $(BUILD)/obj/embedded.o
 trainer_objects := $(call objects,examples/trainer/*.c)
 test_objects := $(call objects,tests/unit/*.c)
@@ -131,7 +132,7 @@ $(plugin): $(plugin_objects) $(support) plugin/plugin.map $(jansson)
 
 $(BUILD)/rft: $(cli_objects) $(support) $(host)
 	@echo '  LINK    $@'
-	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) -ljansson -lm
+	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) -ljansson -ldl -lm
 
 $(BUILD)/rft-train: $(trainer_objects) $(support) $(host)
 	@echo '  LINK    $@'
