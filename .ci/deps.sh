@@ -75,6 +75,7 @@ for job in "$@"; do
     need g++ command -v g++
     need clang command -v clang
     need valgrind command -v valgrind
+    need locales test -e /usr/share/i18n/locales/de_DE
     ;;
   esac
 done
