@@ -209,3 +209,15 @@ Test(loss_metrics, without_a_clip_log_ratios_are_clamped_to_80_in_the_sums)
   cr_expect_eq(metric(got.metrics, "log_ratio_clipped_tokens"), 0.0);
   cr_expect(is_close(metric(got.metrics, "ratio_min"), exp(-80), 1e-14));
 }
+
+Test(loss_metrics, a_log_ratio_at_the_clip_is_not_beyond_it)
+{
+  const double d[] = {0.5, -0.5, 0.75, -0.75}, a[] = {1, 1, 1, 1};
+  const rft_batch *const batch =
+      batch_new(tensor_1d(float64, 4, d), tensor_1d(float64, 4, NULL), NULL,
+                tensor_1d(float64, 4, a), tensor_1d(bool8, 4, a), NULL);
+  const evaluation got =
+      evaluate_ok(m2po_create("{\"log_ratio_clip\": 0.5}"), batch, NULL, NULL, float64);
+  cr_expect_eq(metric(got.metrics, "log_ratio_clipped_tokens"), 2.0);
+  cr_expect_eq(metric(got.metrics, "log_ratio_abs_max"), 0.75);
+}

@@ -157,6 +157,22 @@ Test(selection_rules, squares_are_rounded_once_in_their_own_arithmetic)
   cr_expect_neq(third * third, rounded, "the example shows nothing");
 }
 
+Test(selection_rules, a_mean_is_rounded_once_from_the_exact_sum)
+{
+  // The squares 4, 2^-52, 2^-52 have a mean halfway between 1 and the next double, over 4 tokens;
+  // the last one tips it.
+  const double even[] = {2.0, 0x1p-26, 0x1p-26, 0x1p-600};
+  const double above[] = {2.0, 0x1p-26, 0x1p-26, 0x1p-500};
+  const double *const cases[] = {even, above};
+  const double means[] = {1.0, 1.0 + 0x1p-52};
+  for (int i = 0; i < 2; ++i) {
+    const batch_list list = batch_list_of(batch_of(float64, 4, cases[i], NULL));
+    const selection_result got = select_ok(m2po_create("{\"m2_threshold\": 1e9}"), &list);
+    cr_expect_eq(metric(got.metrics, "m2_before"), means[i], "%a",
+                 metric(got.metrics, "m2_before"));
+  }
+}
+
 // A cut inside 100000 equals, spread over many micro-batches: too large for the literal loop, but
 // the number to drop is small arithmetic.
 Test(selection_rules, a_cut_inside_many_equals_over_many_micro_batches)
