@@ -37,6 +37,7 @@ _Noreturn static void end(char verdict, const char *message)
   if (state.helper) {
     _exit(verdict == 'P' ? 0 : 1);
   }
+  fflush(stdout); // what the plugin has left there is printed, too
   if (state.descriptor >= 0) {
     const int length = snprintf(text, sizeof text, "%c%s", verdict, message);
     const size_t size = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
