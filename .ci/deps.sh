@@ -57,6 +57,10 @@ for job in "$@"; do
   test | conformance | asan | tsan | ci | deps)
     need jq command -v jq
     need abigail-tools command -v abidiff
+    ;;
+  esac
+  case $job in
+  test | conformance | asan | tsan | lint | ci | deps)
     need libdlpack-dev has_header dlpack/dlpack.h
     ;;
   esac

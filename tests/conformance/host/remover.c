@@ -14,4 +14,4 @@
 FIXTURE(Dl_info self; char victim[4096]; dladdr(&fixture_plugin, &self);
         const int length = (int)(strrchr(self.dli_fname, '/') - self.dli_fname);
         snprintf(victim, sizeof victim, "%.*s/vanishes.so", length, self.dli_fname);
-        remove(victim);)
+        (void)remove(victim);)
