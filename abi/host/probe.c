@@ -91,8 +91,13 @@ static probe_stage follow(int report, int64_t deadline, bool *late)
   return (probe_stage)stage;
 }
 
-static int32_t fail_dead(const char *where, int status, rft_error *error)
+// `known`: false in a host that ignores SIGCHLD, where the status of a child is lost.
+static int32_t fail_dead(const char *where, bool known, int status, rft_error *error)
 {
+  if (!known) {
+    return rft_fail(error, RFT_INTERNAL, "tried in a child process, it crashes or exits in %s",
+                    where);
+  }
   if (WIFSIGNALED(status)) {
     const char *const name = sigdescr_np(WTERMSIG(status));
     return rft_fail(error, RFT_INTERNAL,
@@ -112,8 +117,10 @@ static int32_t judge(const rft_registry *registry, pid_t child, int report, rft_
     kill(child, SIGKILL);
   }
   int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t ended = -1;
+  do {
+    ended = waitpid(child, &status, 0);
+  } while (ended < 0 && errno == EINTR);
   const char *const where =
       stage == CONSTRUCTORS ? "the dynamic loader or a constructor" : "its entry or its tables";
   if (late) {
@@ -121,7 +128,7 @@ static int32_t judge(const rft_registry *registry, pid_t child, int report, rft_
                     "tried in a child process, it hangs in %s: no return within %d ms", where,
                     registry->probe_timeout_ms);
   }
-  return stage == PASSED ? RFT_OK : fail_dead(where, status, error);
+  return stage == PASSED ? RFT_OK : fail_dead(where, ended == child, status, error);
 }
 
 static int32_t fail_system(int problem, rft_error *error)
