@@ -7,6 +7,7 @@
 
 #include "error.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <locale.h>
@@ -16,13 +17,77 @@
 #include <stdlib.h>
 #include <string.h>
 
+// jansson has a buffer for the token that it reads, and when the buffer can't grow it takes the
+// token to be a shorter one, or writes behind its end. So it first gets a string longer than any
+// token of the text, whose last byte lies where the buffer has room, and it gets it byte by byte:
+// only between two bytes does errno tell that an allocation has failed.
+enum { PAD_SPARE = 8, LEAST_PAD = 32 };
+
+typedef struct padded_text {
+  const char *text;
+  int64_t length;
+  int64_t pad;  ///< bytes of the string, without quotes
+  int64_t next; ///< position in `["aaa...", TEXT]`, counted from the string's first byte
+  bool starved; ///< an allocation has failed
+} padded_text;
+
+static int byte_at(const padded_text *source, int64_t position)
+{
+  static const char before[] = "[\"";
+  static const char between[] = "\",";
+  if (position < 0) {
+    return before[position + 2];
+  }
+  if (position < source->pad + 2) {
+    return position < source->pad ? 'a' : between[position - source->pad];
+  }
+  const int64_t index = position - source->pad - 2;
+  return index < source->length    ? (unsigned char)source->text[index]
+         : index == source->length ? ']'
+                                   : -1;
+}
+
+static size_t read_byte(void *buffer, size_t size, void *context)
+{
+  padded_text *const source = context;
+  source->starved = source->starved || errno == ENOMEM;
+  const int byte = byte_at(source, source->next++);
+  if (size == 0 || source->starved || byte == -1) {
+    return 0;
+  }
+  *(char *)buffer = (char)byte;
+  return 1;
+}
+
+enum { LOAD_FLAGS = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY };
+
+// The value, or NULL: then the text is wrong, or memory ran out.
+static json_t *load_padded(const char *text, int64_t length, bool *starved)
+{
+  padded_text source = {.text = text, .length = length, .pad = LEAST_PAD, .next = -2};
+  while (source.pad < length + (2 * PAD_SPARE)) {
+    source.pad *= 2;
+  }
+  source.pad -= PAD_SPARE;
+  errno = 0;
+  json_t *const both = json_load_callback(read_byte, &source, LOAD_FLAGS, NULL);
+  *starved = source.starved || (both == NULL && errno == ENOMEM);
+  json_t *const value = json_array_size(both) == 2 ? json_incref(json_array_get(both, 1)) : NULL;
+  json_decref(both);
+  return value;
+}
+
 // jansson reads numbers by the locale's decimal point, and stops the process where that point is
 // longer than a byte. The C locale is set for this thread alone and only while jansson parses.
-static json_t *load_in_c_locale(const char *text, size_t length, json_error_t *problem)
+static json_t *load_in_c_locale(const char *text, int64_t length, bool *starved,
+                                json_error_t *problem)
 {
   const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
   const locale_t previous = uselocale(c_locale);
-  json_t *const value = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, problem);
+  json_t *value = load_padded(text, length, starved);
+  if (value == NULL && !*starved) {
+    value = json_loadb(text, (size_t)length, LOAD_FLAGS, problem); // says what is wrong
+  }
   uselocale(previous);
   freelocale(c_locale);
   return value;
@@ -78,7 +143,12 @@ int32_t rft_json_parse(const char *what, const char *text, int64_t length, json_
                     nul - text);
   }
   json_error_t problem = {.line = 0};
-  json_t *const parsed = load_in_c_locale(text, (size_t)length, &problem);
+  bool starved = false;
+  json_t *const parsed = load_in_c_locale(text, length, &starved, &problem);
+  if (starved) {
+    json_decref(parsed);
+    return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "%s: out of memory while reading JSON", what);
+  }
   if (parsed == NULL) {
     return fail_parse(what, text, &problem, error);
   }
