@@ -40,7 +40,7 @@ static void random_text(const check_subject *subject)
 {
   rng r = {subject->seed};
   for (int i = 0; i < 2000; ++i) {
-    const int64_t length = rng_below(&r, 64);
+    const int64_t length = 2 + rng_below(&r, 62);
     char *const text = check_guarded_copy("", 0);
     char *const bytes = text - length; // ends at the guard page, whatever the length
     for (int64_t b = 0; b < length; ++b) {

@@ -38,5 +38,4 @@ void check_exercise(const check_subject *subject)
   }
   check_provoke(subject, ALL_PROVOCATIONS, true, ignore);
   subject->loss->destroy(instance);
-  subject->loss->destroy(NULL);
 }

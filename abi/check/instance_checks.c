@@ -39,8 +39,8 @@ static void use_beside(const check_subject *subject, const char *key, const json
     check_evaluate(subject, created.instance, batch, NULL, NULL, NULL);
     const check_outcome again = check_evaluate(subject, original_instance, batch, NULL, NULL, NULL);
     expect_same(text, &again, original);
+    subject->loss->destroy(created.instance);
   }
-  subject->loss->destroy(created.instance);
   free(text);
 }
 
@@ -101,8 +101,12 @@ static void refusal_frees_all(const check_subject *subject)
     check_allocations_watch(0);
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; ++i) {
       rft_instance *instance = NULL;
-      subject->loss->create(subject->loss, subject->host, configs[i], (int64_t)strlen(configs[i]),
-                            &instance, NULL);
+      const int32_t code =
+          subject->loss->create(subject->loss, subject->host, configs[i],
+                                (int64_t)strlen(configs[i]), &instance, NULL);
+      if (code == RFT_OK) {
+        subject->loss->destroy(instance);
+      }
     }
     const check_allocations after = check_allocations_stop();
     EXPECT(round == 0 || after.live == 0,

@@ -255,9 +255,10 @@ static void metrics_are_not_overrun(const check_subject *subject)
     rft_output output = {.struct_size = RFT_STRUCT_SIZE(rft_output, metric_count),
                          .metrics = check_memory(size, GUARD_AFTER),
                          .metric_count = count};
-    const int32_t code = subject->loss->evaluate(instance, batch, NULL, NULL, &output, NULL);
+    rft_error error = {.struct_size = sizeof error};
+    const int32_t code = subject->loss->evaluate(instance, batch, NULL, NULL, &output, &error);
     EXPECT(code == RFT_OK || count < subject->loss->metric_count,
-           "metrics before a guard page: evaluate returns %d", code);
+           "metrics before a guard page: evaluate returns %d: %.400s", code, error.message);
   }
 }
 

@@ -52,6 +52,7 @@ static void start_child(int output)
   redirect(open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   redirect(output, STDOUT_FILENO);
   redirect(output, STDERR_FILENO);
+  setvbuf(stdout, NULL, _IONBF, 0); // a verdict ends the process without flushing
 }
 
 // ------------------------------------------------------------------------------------- in the

@@ -50,7 +50,7 @@ static void compare_inputs(const char *what, const check_subject *subject, check
 static void inputs_may_be_read_only(const check_subject *subject)
 {
   compare_inputs("inputs in read-only pages", subject,
-                 (check_layout){.placement = GUARD_AFTER, .read_only = true});
+                 (check_layout){.placement = GUARD_BEFORE, .read_only = true});
 }
 
 static void inputs_are_not_overrun(const check_subject *subject)
