@@ -70,6 +70,9 @@ host_fixtures := $(patsubst tests/conformance/host/%.c,$(conformance)/host/%.so,
   $(patsubst tests/conformance/layout/released/%,$(conformance)/host/built_with_%.so, \
     $(wildcard tests/conformance/layout/released/*))
 
+plugin_fixtures := $(patsubst tests/conformance/plugins/%.c,$(conformance)/plugins/%.so, \
+  $(wildcard tests/conformance/plugins/*.c))
+
 host := $(BUILD)/librft_host.so
 plugin := $(BUILD)/plugins/libm2po_plugin.so
 jansson := build/jansson/link
@@ -103,7 +106,7 @@ $(BUILD)/settings: force
 	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
 
 -include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
-  $(plugin_objects) $(trainer_objects) $(test_objects)) $(fixtures:.so=.d) $(host_fixtures:.so=.d))
+  $(plugin_objects) $(trainer_objects) $(test_objects)) $(fixtures:.so=.d) $(host_fixtures:.so=.d) $(plugin_fixtures:.so=.d))
 
 # --------------------------------------------------------------------------------------- products
 
@@ -155,6 +158,16 @@ $(conformance)/host/%.so: tests/conformance/host/%.c $(BUILD)/settings | machine
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -fPIC -shared -o $@ $<
 
+# Linked as a plugin is; what a fixture adds to that says the line "flags:" in it.
+$(conformance)/plugins/%.so: tests/conformance/plugins/%.c $(support) plugin/plugin.map $(jansson) \
+  $(BUILD)/settings | machine
+	@echo '  CC      $<'
+	@mkdir -p $(@D)
+	$(quiet)$(compile) -Wno-unused-function -fPIC -fvisibility=hidden -shared \
+	  -Wl,--version-script,plugin/plugin.map -Wl,--exclude-libs,ALL -Wl,--as-needed \
+	  -Wl,--gc-sections $(no_undefined) $(hardening) -o $@ $< $(support) @$(jansson) -lm \
+	  $(shell sed -n 's,^// flags: ,,p' $<)
+
 $(conformance)/host/built_with_%.so: tests/fixtures/good.c $(BUILD)/settings | machine
 	@echo '  CC      $< with the headers of $*'
 	@mkdir -p $(@D)
@@ -194,7 +207,7 @@ test: all $(BUILD)/test-unit fixtures
 asan tsan: test
 
 .PHONY: fixtures
-fixtures: $(fixtures) $(host_fixtures)
+fixtures: $(fixtures) $(host_fixtures) $(plugin_fixtures)
 
 .PHONY: conformance
 conformance: all fixtures
