@@ -9,6 +9,7 @@ enum { ROWS = 2, COLUMNS = 3, POSITIONS = 6, LAST = 5 };
 
 static const double values[POSITIONS] = {0.1, -0.2, 0.3, -0.1, 0.2, 0.05};
 static const double ones[POSITIONS] = {1, 1, 1, 1, 1, 1};
+static const double starts[] = {0, 2, POSITIONS};
 
 rft_batch *good_batch(void)
 {
@@ -20,7 +21,6 @@ rft_batch *good_batch(void)
 
 rft_batch *good_packed_batch(void)
 {
-  static const double starts[] = {0, 2, POSITIONS};
   return batch_new(tensor_1d(float32, POSITIONS, values), tensor_1d(float32, POSITIONS, NULL), NULL,
                    tensor_1d(float32, POSITIONS, ones), tensor_1d(bool8, POSITIONS, ones),
                    tensor_1d(int32, 3, starts));
@@ -257,8 +257,8 @@ static void offsets_start_below_zero(rft_batch *batch)
 
 static void offsets_fall(rft_batch *batch)
 {
-  static const double starts[] = {0, 5, 3, POSITIONS};
-  batch->cu_seqlens = tensor_1d(int64, 4, starts);
+  static const double falling[] = {0, 5, 3, POSITIONS};
+  batch->cu_seqlens = tensor_1d(int64, 4, falling);
 }
 
 static void offsets_end_early(rft_batch *batch)
@@ -286,13 +286,11 @@ static void offsets_are_empty(rft_batch *batch)
 
 static void offsets_have_two_dimensions(rft_batch *batch)
 {
-  static const double starts[] = {0, 2, POSITIONS};
   batch->cu_seqlens = tensor_2d(int32, 1, 3, starts);
 }
 
 static void offsets_of_a_padded_batch(rft_batch *batch)
 {
-  static const double starts[] = {0, 2, POSITIONS};
   batch->cu_seqlens = tensor_1d(int32, 3, starts);
 }
 

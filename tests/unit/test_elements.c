@@ -61,8 +61,10 @@ static double between_neighbours(rng *r, rft_dtype dtype)
   const double range = dtype.code == RFT_DTYPE_BFLOAT || dtype.bits == 32 ? 120 : 14;
   const double low = dtype_round(dtype, exp2(rng_between(r, -range - 12, range)));
   double high = low;
-  for (double step = fabs(low) * 0x1p-30 + 0x1p-160; high == low; step *= 2) {
+  double step = fabs(low) * 0x1p-30 + 0x1p-160;
+  while (high == low) {
     high = dtype_round(dtype, low + step);
+    step *= 2;
   }
   const double half = low + (high - low) / 2;
   const double choices[] = {low, half, nextafter(half, low), nextafter(half, high),
