@@ -80,7 +80,6 @@ static void logprob_of_three_dimensions(rft_batch *batch)
   rft_tensor *const logprob = writable(batch->logprob);
   logprob->ndim = 3;
   logprob->shape = shape;
-  logprob->strides = NULL;
 }
 
 static void old_of_three_dimensions(rft_batch *batch)
