@@ -106,7 +106,8 @@ $(BUILD)/settings: force
 	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
 
 -include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
-  $(plugin_objects) $(trainer_objects) $(test_objects)) $(fixtures:.so=.d) $(host_fixtures:.so=.d) $(plugin_fixtures:.so=.d))
+  $(plugin_objects) $(trainer_objects) $(test_objects)) \
+  $(patsubst %.so,%.d,$(fixtures) $(host_fixtures) $(plugin_fixtures)))
 
 # --------------------------------------------------------------------------------------- products
 
@@ -158,14 +159,16 @@ $(conformance)/host/%.so: tests/conformance/host/%.c $(BUILD)/settings | machine
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -fPIC -shared -o $@ $<
 
-# Linked as a plugin is; what a fixture adds to that says the line "flags:" in it.
+# Linked as a plugin is; what a fixture adds to that says the line "flags:" in it, and an export list
+# of its own beside it.
 $(conformance)/plugins/%.so: tests/conformance/plugins/%.c $(support) plugin/plugin.map $(jansson) \
   $(BUILD)/settings | machine
 	@echo '  CC      $<'
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -Wno-unused-function -fPIC -fvisibility=hidden -shared \
-	  -Wl,--version-script,plugin/plugin.map -Wl,--exclude-libs,ALL -Wl,--as-needed \
-	  -Wl,--gc-sections $(no_undefined) $(hardening) -o $@ $< $(support) @$(jansson) -lm \
+	  -Wl,--version-script,$(firstword $(wildcard $(<:.c=.map)) plugin/plugin.map) \
+	  -Wl,--exclude-libs,ALL -Wl,--as-needed -Wl,--gc-sections $(no_undefined) $(hardening) \
+	  -o $@ $< $(support) @$(jansson) -lm \
 	  $(shell sed -n 's,^// flags: ,,p' $<)
 
 $(conformance)/host/built_with_%.so: tests/fixtures/good.c $(BUILD)/settings | machine

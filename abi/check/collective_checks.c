@@ -187,8 +187,8 @@ static void the_group_fails(const check_subject *subject)
 }
 
 static const check CHECKS[] = {
-    {851, "one_rank", "P17", CHECK_COLLECTIVES, true, "splits_change_nothing", "A group of one rank is no group.",
-     one_rank},
+    {851, "one_rank", "P17", CHECK_COLLECTIVES, true, "splits_change_nothing",
+     "A group of one rank is no group.", one_rank},
     {852, "equal_ranks", "P17", CHECK_COLLECTIVES, true, "splits_change_nothing",
      "Ranks select as one rank with all rows does.", equal_ranks},
     {853, "unequal_ranks", "P17", CHECK_COLLECTIVES, true, "equal_ranks",

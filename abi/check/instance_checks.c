@@ -101,9 +101,8 @@ static void refusal_frees_all(const check_subject *subject)
     check_allocations_watch(0);
     for (size_t i = 0; i < sizeof configs / sizeof configs[0]; ++i) {
       rft_instance *instance = NULL;
-      const int32_t code =
-          subject->loss->create(subject->loss, subject->host, configs[i],
-                                (int64_t)strlen(configs[i]), &instance, NULL);
+      const int32_t code = subject->loss->create(subject->loss, subject->host, configs[i],
+                                                 (int64_t)strlen(configs[i]), &instance, NULL);
       if (code == RFT_OK) {
         subject->loss->destroy(instance);
       }

@@ -243,7 +243,7 @@ static const check CHECKS[] = {
      schema_is_closed},
     {402, "schema_is_documented", "P11", CHECK_LOSS, true, "schema_is_closed",
      "Every property of the schema is described.", schema_is_documented},
-    {403, "creates", "P11, P13", CHECK_LOSS, true, "functions_are_set",
+    {403, "creates", "P11, P13", CHECK_LOSS, true, "schema_is_closed",
      "create takes {}, and no text at all, for the defaults.", creates},
     {404, "defaults_pass", "P11", CHECK_LOSS, true, "schema_is_closed",
      "The defaults pass the schema, and create takes them spelt out.", defaults_pass},
@@ -263,7 +263,7 @@ static const check CHECKS[] = {
      "The message about a misspelt key suggests the right one.", nearest_key},
     {412, "presets_are_complete", "P4", CHECK_PLUGIN, true, "names_are_well_formed",
      "The document of a preset is JSON and says all that a trainer needs.", presets_are_complete},
-    {413, "presets_pass", "P11", CHECK_PLUGIN, true, "presets_are_complete",
+    {413, "presets_pass", "P11", CHECK_PLUGIN, true, "schema_is_closed",
      "The arguments of a preset pass the schema and create of its loss.", presets_pass},
 };
 

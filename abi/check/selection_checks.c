@@ -448,7 +448,7 @@ static const check CHECKS[] = {
     {817, "report_has_its_metrics", "P13", CHECK_SELECTION, true, "selects",
      "selection_finish writes the metrics of its phase that are no ratios, and no other.",
      report_has_its_metrics},
-    {818, "masks_go_into_evaluate", "P13", CHECK_SELECTION, true, "selects",
+    {818, "masks_go_into_evaluate", "P13", CHECK_SELECTION, true, "dropped_tokens_are_left_out",
      "evaluate takes the mask and the counts of the selection.", masks_go_into_evaluate},
 };
 

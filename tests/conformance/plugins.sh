@@ -1,0 +1,51 @@
+#!/bin/bash
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+#
+# rft check finds the fault of each plugin in plugins/, and no other: the line "fails:" of its source
+# names the checks. It finds none in the project's own plugin.
+set -u
+
+: "${BUILD:=$PWD/build}" "${SANITIZE:=}"
+export BUILD SANITIZE
+here=tests/conformance/plugins
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export here work
+
+# Checks that a plugin has failed, required or not, in the order of the alphabet.
+failed() { # PLUGIN.so
+  "$BUILD/rft" check "$1" --seed 1 --timeout 20 </dev/null >"$work/${1##*/}.report" 2>&1
+  awk '$3 ~ /^(FAILED|advice)/ { print $2 }' "$work/${1##*/}.report" | sort | xargs
+}
+
+judge() { # NAME PLUGIN.so EXPECTED
+  local found
+  found=$(failed "$2")
+  if [ "$found" = "$3" ] && grep -qE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$work/${2##*/}.report"; then
+    echo "ok - plugins: $1"
+  else
+    echo "not ok - plugins: $1: expected to fail: ${3:-nothing}; failed: ${found:-nothing}"
+    grep -E 'FAILED|advice|rft' "$work/${2##*/}.report" | head -n 8 | sed 's/^/# /'
+  fi
+}
+
+judge_fixture() { # NAME
+  local expected
+  expected=$(sed -n 's,^// fails: ,,p' "$here/$1.c" | tr ' ' '\n' | grep -v '^nothing$' | sort | xargs)
+  judge "$1" "$BUILD/conformance/plugins/$1.so" "$expected"
+}
+export -f failed judge judge_fixture
+
+if [ -n "$SANITIZE" ]; then
+  # Instrumented code needs the sanitizer's symbols, and has constructors of it.
+  echo "ok - plugins: rft check # SKIP plugins are judged as they are shipped, not instrumented"
+  exit
+fi
+
+head -c 4000 "$BUILD/conformance/plugins/good.so" >"$work/shared_object.so"
+judge shared_object "$work/shared_object.so" shared_object
+judge 'the M2PO plugin keeps every rule' "$BUILD/plugins/libm2po_plugin.so" ''
+for source in "$here"/*.c; do
+  basename "$source" .c
+done | xargs -P "$(nproc)" -I '{}' bash -c 'judge_fixture {}'

@@ -1,0 +1,16 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Wants a micro-batch.
+// fails: no_batch
+
+#include "base.h"
+
+static int32_t finish_wrongly(FINISH_PARAMETERS)
+{
+  return collectives == NULL && selection->state == ADDING && selection->count == 0
+             ? rft_fail(error, RFT_FAILED_PRECONDITION, "selection_finish: nothing was added")
+             : finish(FINISH_ARGUMENTS);
+}
+
+SPOIL(fixture.selection_finish = finish_wrongly)

@@ -1,0 +1,17 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Refuses elements that are not aligned.
+// fails: unaligned_elements
+
+#include "base.h"
+
+static int32_t evaluate_wrongly(EVALUATE_PARAMETERS)
+{
+  const bool refused = batch != NULL && batch->struct_size == sizeof *batch &&
+                       batch->logprob != NULL && batch->logprob->byte_offset % 4 != 0;
+  return refused ? rft_fail(error, RFT_INVALID_ARGUMENT, "fixture: that is not taken")
+                 : evaluate(EVALUATE_ARGUMENTS);
+}
+
+SPOIL(fixture.evaluate = evaluate_wrongly)

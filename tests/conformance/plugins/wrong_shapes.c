@@ -1,0 +1,26 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Takes for granted that the mask has the shape of logprob.
+// fails: wrong_shapes
+
+#include "base.h"
+
+static int32_t evaluate_wrongly(EVALUATE_PARAMETERS)
+{
+  rft_batch changed;
+  rft_tensor tensor;
+  if (batch != NULL && batch->struct_size == sizeof changed && batch->mask != NULL) {
+    changed = *batch;
+    tensor = *batch->mask;
+    if (batch->logprob != NULL && batch->logprob->ndim == 2 && batch->logprob->shape[0] > 0) {
+      tensor.ndim = batch->logprob->ndim;
+      tensor.shape = batch->logprob->shape;
+      changed.mask = &tensor;
+      batch = &changed;
+    }
+  }
+  return evaluate(EVALUATE_ARGUMENTS);
+}
+
+SPOIL(fixture.evaluate = evaluate_wrongly)
