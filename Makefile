@@ -113,6 +113,10 @@ $(BUILD)/settings: force
 .PHONY: all
 all: $(host) $(plugin) $(BUILD)/rft $(BUILD)/rft-train
 
+# What a package of another language brings along.
+.PHONY: libraries
+libraries: $(host) $(plugin)
+
 # An archive: each product takes what it uses.
 $(support): $(support_objects)
 	@echo '  AR      $@'
@@ -190,9 +194,10 @@ $(jansson): plugin/jansson.sh | machine
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
 jobs := $(filter deps demo test conformance asan tsan lint,$(MAKECMDGOALS))
+products := $(if $(filter-out libraries,$(or $(MAKECMDGOALS),all)),build,libraries)
 .PHONY: machine
 machine:
-	@CC='$(CC)' .ci/deps.sh $(if $(jobs),--install) build $(jobs)
+	@CC='$(CC)' .ci/deps.sh $(if $(jobs),--install) $(products) $(jobs)
 
 .PHONY: deps
 deps: machine
