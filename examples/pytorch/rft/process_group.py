@@ -29,12 +29,12 @@ def _device(group: dist.ProcessGroup | None) -> torch.device:
 
 def collectives_of(group: dist.ProcessGroup) -> Collectives:
     """The sum over the ranks of a process group that this process belongs to."""
-    rank = dist.get_rank(group)
-    if rank < 0:
+    # A rank that is not in a new group is given a placeholder for it.
+    if not isinstance(group, dist.ProcessGroup):
         raise RftError(
             Code.INVALID_ARGUMENT,
-            f"group: expected one that this process belongs to, found one without rank "
-            f"{dist.get_rank()}",
+            "group: expected a process group of torch.distributed that this process belongs to, "
+            f"found {group!r}",
         )
     device = _device(group)
 
@@ -45,7 +45,7 @@ def collectives_of(group: dist.ProcessGroup) -> Collectives:
         if sums is not own:
             own.copy_(sums)
 
-    return Collectives(rank, dist.get_world_size(group), all_reduce_sum)
+    return Collectives(dist.get_rank(group), dist.get_world_size(group), all_reduce_sum)
 
 
 def combine(
@@ -56,8 +56,3 @@ def combine(
     dist.all_reduce(combined, op=_OPERATIONS[kind], group=group)
     return combined.tolist()
 
-
-def ranks_at_work() -> int:
-    """Ranks of the default process group; 1 where there is none."""
-    started = dist.is_available() and dist.is_initialized()
-    return dist.get_world_size() if started else 1

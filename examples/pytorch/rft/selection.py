@@ -76,18 +76,18 @@ def group_of(group: Any) -> Collectives | None:
         return group
     if group is ALONE:
         return None
-    if "torch.distributed" not in sys.modules:
+    dist = sys.modules.get("torch.distributed")
+    if dist is None or not dist.is_available():
         if group is not None:
             raise RftError(
-                Code.INVALID_ARGUMENT,
-                f"group: expected a process group of torch.distributed, found {group!r}",
+                Code.INVALID_ARGUMENT, f"group: torch.distributed is not here for {group!r}"
             )
         return None
     from . import process_group
 
     if group is not None:
         return process_group.collectives_of(group)
-    ranks = process_group.ranks_at_work()
+    ranks = dist.get_world_size() if dist.is_initialized() else 1
     if ranks > 1:
         # A selection of each rank for itself is another one, and no number would show it (H10).
         raise RftError(
