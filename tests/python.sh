@@ -11,7 +11,7 @@ if [ -n "$SANITIZE" ]; then
 fi
 
 export PYTHON=${PYTHON:-/usr/bin/python3}
-export PYTHONPATH=$PWD/examples/pytorch PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/examples/pytorch/src PYTHONDONTWRITEBYTECODE=1
 export RFT_HOST_LIBRARY=$BUILD/librft_host.so.1 RFT_PLUGIN_PATH=$BUILD/plugins
 export OMP_NUM_THREADS=1 # processes of a test share the cores
 

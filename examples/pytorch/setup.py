@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import shutil
 import subprocess
 
 from setuptools import Distribution, setup
 from setuptools.command.build_py import build_py
+from setuptools.command.editable_wheel import editable_wheel
 from setuptools.errors import SetupError
 
 try:
@@ -30,11 +32,6 @@ class BuildPy(build_py):
 
     def run(self) -> None:
         super().run()
-        if self.editable_mode:
-            raise SetupError(
-                "rft cannot be installed in editable mode: its libraries are copied into the "
-                "package. In a source tree set PYTHONPATH and RFT_HOST_LIBRARY, see README.md"
-            )
         make_libraries()
         native = pathlib.Path(self.build_lib) / "rft" / "native"
         (native / "plugins").mkdir(parents=True, exist_ok=True)
@@ -45,7 +42,8 @@ class BuildPy(build_py):
 def make_libraries() -> None:
     if not (ROOT / "Makefile").is_file():
         raise SetupError(f"rft is built in a checkout: expected a Makefile in {ROOT}, found none")
-    command = ["make", "-C", str(ROOT), f"BUILD={BUILD}", "libraries"]
+    jobs = f"-j{os.cpu_count() or 1}"
+    command = ["make", jobs, "-C", str(ROOT), f"BUILD={BUILD}", "libraries"]
     try:
         subprocess.run(command, check=True)
     except (OSError, subprocess.CalledProcessError) as problem:
@@ -63,6 +61,16 @@ class BdistWheel(bdist_wheel):
         return "py3", "none", super().get_tag()[2]
 
 
+class EditableWheel(editable_wheel):
+    """Refused: the package in the source tree has no library."""
+
+    def run(self) -> None:
+        raise SetupError(
+            "rft cannot be installed in editable mode: its libraries are copied into the installed "
+            "package. README.md says how to work in the source tree"
+        )
+
+
 class BinaryDistribution(Distribution):
     """Goes to platlib."""
 
@@ -73,7 +81,7 @@ class BinaryDistribution(Distribution):
 (BUILD / "package").mkdir(parents=True, exist_ok=True)
 setup(
     distclass=BinaryDistribution,
-    cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel},
+    cmdclass={"build_py": BuildPy, "bdist_wheel": BdistWheel, "editable_wheel": EditableWheel},
     options={
         "build": {"build_base": str(BUILD / "package")},
         "egg_info": {"egg_base": str(BUILD / "package")},

@@ -35,6 +35,7 @@ def results(request, tmp_path_factory) -> list[dict[str, Any]]:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     # The default of --redirects and --tee, 0, is nothing that torch 1.13 can read on Python 3.11.
     command += ["--redirects", "1", "--tee", "1", "--log_dir", str(output / "log")]
+    command += ["--monitor_interval", "1"]
     command += ["--nproc_per_node", str(request.param), str(RANKS), str(output)]
     run = subprocess.run(command, capture_output=True, text=True, timeout=100, env=os.environ)
     assert run.returncode == 0, run.stderr
