@@ -261,6 +261,7 @@ clean:
 .PHONY: help
 help:
 	@echo 'make             build everything under $(BUILD)/'
+	@echo 'make libraries   only librft_host and the plugin'
 	@echo 'make demo        set the machine up, build, train with the plugin, draw the result'
 	@echo 'make test        set the machine up, build, run all tests'
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
