@@ -1,7 +1,7 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Trains a small policy from rollouts that are many updates old; alone, or on the ranks of torchrun.
+"""Trains a small policy from rollouts that are many updates old, alone or on torchrun's ranks.
 
 The task: say the prompt, one of ten symbols, eight times. A reward is the share of right symbols.
 """
@@ -43,7 +43,7 @@ class Policy(torch.nn.Module):
 
 @torch.no_grad()
 def roll_out(behavior: Policy) -> tuple[torch.Tensor, ...]:
-    """Prompts, tokens, their log-probs under `behavior`, advantages (of groups, as GRPO's), rewards."""
+    """Prompts, tokens, their log-probs, advantages (within a group, as GRPO's) and rewards."""
     prompts = torch.randint(SYMBOLS, (PROMPTS,)).repeat_interleave(SAMPLES)
     tokens = torch.distributions.Categorical(logits=behavior(prompts)).sample()
     rewards = (tokens == prompts.unsqueeze(1)).float().mean(1)
@@ -109,7 +109,9 @@ def main() -> None:
             reward = float(rollout[-1].mean())
             dropped = metrics["masked_tokens"] / metrics["valid_tokens"]
             m2 = f"m2 {metrics['m2_before']:.3f} -> {metrics['m2_after']:.3f}"
-            print(f"update {number:3}  reward {reward:.2f}  {m2}  dropped {dropped:.1%}", flush=True)
+            print(
+                f"update {number:3}  reward {reward:.2f}  {m2}  dropped {dropped:.1%}", flush=True
+            )
 
 
 if __name__ == "__main__":

@@ -21,7 +21,9 @@ def pytest_runtest_logreport(report) -> None:
     if report.skipped:
         line = f"ok - {_name(report.nodeid)} # SKIP {report.longrepr[2]}"
     elif report.failed:
-        line = f"not ok - {_name(report.nodeid)}" + ("" if report.when == "call" else f", {report.when}")
+        line = f"not ok - {_name(report.nodeid)}" + (
+            "" if report.when == "call" else f", {report.when}"
+        )
     elif report.when == "call":
         line = f"ok - {_name(report.nodeid)}"
     else:

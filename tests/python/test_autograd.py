@@ -25,7 +25,9 @@ class Policy(torch.nn.Module):
         self.out = torch.nn.Linear(8, 1)
 
     def forward(self, features: torch.Tensor) -> torch.Tensor:
-        return torch.nn.functional.logsigmoid(self.out(torch.tanh(self.hidden(features)))).squeeze(-1)
+        return torch.nn.functional.logsigmoid(self.out(torch.tanh(self.hidden(features)))).squeeze(
+            -1
+        )
 
 
 class Rollout:
@@ -67,7 +69,9 @@ def by_hand(rollout: Rollout, logprob: torch.Tensor, kept: torch.Tensor) -> torc
 
 
 def equal(found: list[torch.Tensor], expected: list[torch.Tensor], tolerance: float) -> bool:
-    return all(torch.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in zip(found, expected))
+    return all(
+        torch.allclose(a, b, rtol=tolerance, atol=tolerance) for a, b in zip(found, expected)
+    )
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 12])
@@ -113,7 +117,9 @@ def test_what_comes_from_above_multiplies_the_gradient() -> None:
 
 
 def test_a_loss_scale_reaches_gradients_that_16_bits_would_lose() -> None:
-    tensors = {n: t if n == "mask" else t.half() for n, t in recorded("smollm2_k8.safetensors").items()}
+    tensors = {
+        n: t if n == "mask" else t.half() for n, t in recorded("smollm2_k8.safetensors").items()
+    }
     loss, logprob = rft.PolicyLoss.from_preset("m2po"), tensors["logprob"].clone().requires_grad_()
     tiny = rft.Reduction(valid_tokens=10**9)
     value = loss(rft.Batch(**{**tensors, "logprob": logprob}), None, tiny)
@@ -123,7 +129,10 @@ def test_a_loss_scale_reaches_gradients_that_16_bits_would_lose() -> None:
 
 
 def test_scale_is_a_factor() -> None:
-    loss, batch = rft.PolicyLoss.from_preset("m2po"), rft.Batch(**recorded("smollm2_k8.safetensors"))
+    loss, batch = (
+        rft.PolicyLoss.from_preset("m2po"),
+        rft.Batch(**recorded("smollm2_k8.safetensors")),
+    )
     masks, report = loss.select([batch])
     once = loss.evaluate(batch, masks[0], report.reduction())
     twice = loss.evaluate(batch, masks[0], report.reduction(scale=2.0))

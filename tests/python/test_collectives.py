@@ -33,7 +33,7 @@ class Threads:
         self._given: list[list[int]] = [[] for _ in range(size)]
 
     def rank(self, rank: int) -> rft.Collectives:
-        def all_reduce_sum(values: "ctypes.Array[ctypes.c_int64]") -> None:
+        def all_reduce_sum(values: ctypes.Array[ctypes.c_int64]) -> None:
             self._given[rank] = list(values)
             self._barrier.wait()
             sums = [sum(column) for column in zip(*self._given)]
@@ -164,7 +164,9 @@ def reinforce(tmp_path) -> rft.PolicyLoss:
 def test_ranks_count_together_for_a_loss_that_selects_nothing(reinforce) -> None:
     tensors = recorded(FILE)
     found = Threads(3).run(
-        lambda rank, collectives: reinforce.select([rows(tensors, 40 * rank, 40 * rank + 40)], collectives)
+        lambda rank, collectives: reinforce.select(
+            [rows(tensors, 40 * rank, 40 * rank + 40)], collectives
+        )
     )
     _, report = reinforce.select([rows(tensors, 0, 120)])
     assert all(part.report == report for part in found)

@@ -24,7 +24,9 @@ def name_of(case: dict) -> str:
 def torch_arrays(case: dict) -> dict[str, torch.Tensor]:
     dtype = getattr(torch, case["dtype"])
     made = {
-        name: torch.tensor(golden_values(case, name), dtype=torch.float64).to(dtype).reshape(case["shape"])
+        name: torch.tensor(golden_values(case, name), dtype=torch.float64)
+        .to(dtype)
+        .reshape(case["shape"])
         for name in ("logprob", "old_logprob", "advantages")
     }
     made["mask"] = torch.tensor(case["mask"]).reshape(case["shape"]) != 0

@@ -46,12 +46,16 @@ def python(tmp_path_factory) -> pathlib.Path:
 
 
 def test_a_preset_can_be_used_at_once(python) -> None:
-    found = run(python, "-c", "import rft; print(rft.PolicyLoss.from_preset('m2po').config['m2_threshold'])")
+    found = run(
+        python, "-c", "import rft; print(rft.PolicyLoss.from_preset('m2po').config['m2_threshold'])"
+    )
     assert found.stdout == "0.04\n", found.stderr
 
 
 def test_the_plugin_comes_with_the_package(python) -> None:
-    found = run(python, "-c", "import rft; print(*(p.path for p in rft.default_registry().plugins))")
+    found = run(
+        python, "-c", "import rft; print(*(p.path for p in rft.default_registry().plugins))"
+    )
     assert re.search(r"site-packages/rft/native/plugins/libm2po_plugin\.so$", found.stdout.strip())
 
 
@@ -63,7 +67,11 @@ def test_a_plugins_directory_of_the_user_s_is_used_instead(python, tmp_path) -> 
 
 
 def test_importing_the_package_imports_neither_torch_nor_numpy(python) -> None:
-    code = "import rft, sys; rft.PolicyLoss.from_preset('m2po'); print({'torch', 'numpy'} & set(sys.modules))"
+    code = """
+import rft, sys
+rft.PolicyLoss.from_preset("m2po")
+print({"torch", "numpy"} & set(sys.modules))
+"""
     assert run(python, "-c", code).stdout == "set()\n"
 
 

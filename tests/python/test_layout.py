@@ -55,7 +55,12 @@ CONSTANTS = (
 
 def _probe() -> str:
     """A C program that prints what the headers say."""
-    lines = ['#include "rft/host.h"', "#include <stdio.h>", "#include <stddef.h>", "int main(void) {"]
+    lines = [
+        '#include "rft/host.h"',
+        "#include <stdio.h>",
+        "#include <stddef.h>",
+        "int main(void) {",
+    ]
     for name, struct in STRUCTS.items():
         lines.append(f'printf("{name} %zu\\n", sizeof({name}));')
         for field, *_ in struct._fields_:
@@ -73,7 +78,9 @@ def headers(tmp_path_factory) -> list[str]:
     compiler = os.environ.get("CC", "cc").split()
     command = [*compiler, "-Iabi/include", "-o", folder / "probe", folder / "probe.c"]
     subprocess.run(command, check=True)
-    return subprocess.run([folder / "probe"], check=True, capture_output=True, text=True).stdout.split("\n")
+    return subprocess.run(
+        [folder / "probe"], check=True, capture_output=True, text=True
+    ).stdout.split("\n")
 
 
 @pytest.mark.parametrize("name", STRUCTS)

@@ -34,7 +34,7 @@ def step(loss: rft.PolicyLoss) -> tuple:
     return [mask.tolist() for mask in masks], report.metrics, values, gradients
 
 
-def answer(loss: rft.PolicyLoss, results: "multiprocessing.Queue") -> None:
+def answer(loss: rft.PolicyLoss, results: multiprocessing.Queue) -> None:
     results.put(step(loss))
 
 

@@ -34,7 +34,13 @@ def test_answers_are_exact_whatever_the_split(entry) -> None:
         batches = split(recorded(entry["file"]), size)
         masks, report = loss.select(batches)
         assert dropped(batches, masks) == entry["masked_positions"]
-        for name in ("valid_tokens", "trust_region_tokens", "masked_tokens", "m2_before", "m2_after"):
+        for name in (
+            "valid_tokens",
+            "trust_region_tokens",
+            "masked_tokens",
+            "m2_before",
+            "m2_after",
+        ):
             assert report.metrics[name] == entry[name], name
         results = [loss.evaluate(b, m, report.reduction()) for b, m in zip(batches, masks)]
         assert close(sum(result.loss for result in results), entry["loss"])

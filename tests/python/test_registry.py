@@ -128,10 +128,16 @@ def test_presets_are_dicts_and_take_arguments() -> None:
 
 
 BAD_CONFIGS = {
-    "misspelt": ({"m2_treshold": 0.1}, '"m2_treshold" is not known: the nearest known key is "m2_threshold"'),
+    "misspelt": (
+        {"m2_treshold": 0.1},
+        '"m2_treshold" is not known: the nearest known key is "m2_threshold"',
+    ),
     "wrong type": ({"m2_threshold": "0.1"}, "m2_threshold"),
     "out of range": ({"m2_threshold": -1}, "m2_threshold"),
-    "not a number": ({"m2_threshold": float("nan")}, "config: expected a mapping that JSON can hold"),
+    "not a number": (
+        {"m2_threshold": float("nan")},
+        "config: expected a mapping that JSON can hold",
+    ),
     "no JSON": ({"m2_threshold": object()}, "config: expected a mapping that JSON can hold"),
     "no mapping": (["m2_threshold"], "config: expected a mapping that JSON can hold"),
 }

@@ -47,9 +47,9 @@ LAYOUTS = {
     "transposed": lambda tensor: tensor.t().contiguous().t(),
     "in a slice": shifted,
     "with others between": apart,
-    "behind an odd offset": lambda tensor: torch.cat([tensor.new_zeros(1), tensor.flatten()])[1:].view(
-        tensor.shape
-    ),
+    "behind an odd offset": lambda tensor: torch.cat([tensor.new_zeros(1), tensor.flatten()])[
+        1:
+    ].view(tensor.shape),
 }
 
 
@@ -65,7 +65,10 @@ def test_numpy_arrays_are_as_good() -> None:
 
 
 def test_numpy_arrays_with_negative_strides() -> None:
-    arrays = {name: tensor.numpy()[::-1, ::-1].copy()[::-1, ::-1] for name, tensor in recorded(FILE).items()}
+    arrays = {
+        name: tensor.numpy()[::-1, ::-1].copy()[::-1, ::-1]
+        for name, tensor in recorded(FILE).items()
+    }
     assert arrays["logprob"].strides[0] < 0
     assert outcome(rft.Batch(**arrays)) == outcome(plain())
 
@@ -85,7 +88,9 @@ def test_advantages_of_a_sequence_each() -> None:
     assert outcome(rft.Batch(**{**tensors, "advantages": each[:, 0]})) == whole
 
 
-@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8, torch.int32, torch.int64, torch.float32])
+@pytest.mark.parametrize(
+    "dtype", [torch.int8, torch.uint8, torch.int32, torch.int64, torch.float32]
+)
 def test_masks_of_any_dtype(dtype) -> None:
     tensors = recorded(FILE)
     assert outcome(rft.Batch(**{**tensors, "mask": tensors["mask"].to(dtype)})) == outcome(plain())
@@ -97,7 +102,9 @@ def test_numbers_of_16_bits_are_widened(dtype) -> None:
     for name in ("logprob", "old_logprob", "advantages"):
         tensors[name] = tensors[name].to(dtype)
     narrow = outcome(rft.Batch(**tensors))
-    assert narrow == outcome(rft.Batch(**{n: t.float() if n != "mask" else t for n, t in tensors.items()}))
+    assert narrow == outcome(
+        rft.Batch(**{n: t.float() if n != "mask" else t for n, t in tensors.items()})
+    )
 
 
 def test_packed_sequences() -> None:
@@ -140,11 +147,20 @@ def test_numbers_stored_with_the_other_sign() -> None:
 
 
 REFUSED = {
-    "complex": (torch.zeros(2, 3, dtype=torch.complex64), "logprob: expected bool, integers or floats"),
-    "sparse": (torch.zeros(2, 3).to_sparse(), "logprob: expected a dense tensor, found torch.sparse_coo"),
+    "complex": (
+        torch.zeros(2, 3, dtype=torch.complex64),
+        "logprob: expected bool, integers or floats",
+    ),
+    "sparse": (
+        torch.zeros(2, 3).to_sparse(),
+        "logprob: expected a dense tensor, found torch.sparse_coo",
+    ),
     "meta": (torch.zeros(2, 3, device="meta"), "logprob: expected a tensor with data"),
     "list": ([[0.0] * 3] * 2, "logprob: expected a torch.Tensor or numpy.ndarray, found list"),
-    "big-endian": (numpy.zeros((2, 3), ">f4"), "logprob: expected bool, integers or floats in the machine"),
+    "big-endian": (
+        numpy.zeros((2, 3), ">f4"),
+        "logprob: expected bool, integers or floats in the machine",
+    ),
     "object": (numpy.zeros((2, 3), object), "logprob: expected bool, integers or floats"),
     "odd strides": (
         numpy.zeros((2, 3), [("a", "<f4"), ("b", "u1")])["a"],
@@ -179,6 +195,12 @@ def test_tensors_on_a_device_are_copied_once_each_way() -> None:
     metrics = loss.metrics(report)
     result = loss.evaluate(batch, masks[0], report.reduction(), metrics)
     assert result.gradient.is_cuda
-    assert metrics.as_dict()[rft.COPIED_BYTES] == 2 * numbers * (3 * 4 + 1) + 2 * numbers + 4 * numbers
+    assert (
+        metrics.as_dict()[rft.COPIED_BYTES] == 2 * numbers * (3 * 4 + 1) + 2 * numbers + 4 * numbers
+    )
     on_cpu = outcome(plain())
-    assert (masks[0].tolist(), result.loss, result.gradient.tolist()) == (on_cpu[0], on_cpu[2], on_cpu[3])
+    assert (masks[0].tolist(), result.loss, result.gradient.tolist()) == (
+        on_cpu[0],
+        on_cpu[2],
+        on_cpu[3],
+    )

@@ -19,7 +19,7 @@ import rft
 VECTORS = pathlib.Path(__file__).resolve().parent.parent / "vectors"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def read_json(name: str) -> dict[str, Any]:
     return json.loads((VECTORS / name).read_text())
 
@@ -35,7 +35,7 @@ def golden_values(case: dict[str, Any], name: str) -> list[float]:
     return [float(value) for value in case[name]]
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def recorded(file: str) -> dict[str, torch.Tensor]:
     """The tensors of a recorded batch: float32 or bool [128, 32]."""
     content = (VECTORS / file).read_bytes()

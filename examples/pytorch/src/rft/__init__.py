@@ -3,10 +3,10 @@
 
 """Policy losses of RFT plugins, for PyTorch and NumPy.
 
-    loss = rft.PolicyLoss.from_preset("m2po")
-    masks, report = loss.select(batches, group)           # once per optimizer batch
-    for batch, mask in zip(batches, masks):
-        loss(batch, mask, report.reduction()).backward()  # the parts add up
+loss = rft.PolicyLoss.from_preset("m2po")
+masks, report = loss.select(batches, group)           # once per optimizer batch
+for batch, mask in zip(batches, masks):
+    loss(batch, mask, report.reduction()).backward()  # the parts add up
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""The structs of rft/tensor.h, rft/plugin.h and rft/host.h, field by field; they say what they mean."""
+"""The structs of rft/tensor.h, rft/plugin.h and rft/host.h, which say what the fields mean."""
 
 from __future__ import annotations
 
@@ -78,7 +78,11 @@ class Tensor(ctypes.Structure):
 
 
 class Error(ctypes.Structure):
-    _fields_ = [("struct_size", c_uint32), ("code", c_int32), ("message", c_char * ERROR_MESSAGE_SIZE)]
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("code", c_int32),
+        ("message", c_char * ERROR_MESSAGE_SIZE),
+    ]
 
 
 class Collectives(ctypes.Structure):
@@ -174,7 +178,13 @@ PolicyLoss._fields_ = [
     (
         "create",
         CFUNCTYPE(
-            c_int32, POINTER(PolicyLoss), c_void_p, c_char_p, c_int64, POINTER(c_void_p), POINTER(Error)
+            c_int32,
+            POINTER(PolicyLoss),
+            c_void_p,
+            c_char_p,
+            c_int64,
+            POINTER(c_void_p),
+            POINTER(Error),
         ),
     ),
     ("destroy", CFUNCTYPE(None, c_void_p)),

@@ -65,16 +65,16 @@ def _open() -> ctypes.CDLL:
         ) from problem
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def library() -> ctypes.CDLL:
     """The library. Raises RftError where it can't be loaded."""
     opened = _open()
     for name, arguments in _FALLIBLE.items():
         function = getattr(opened, name)
         function.restype, function.argtypes = c_int32, (*arguments, _ERROR)
-    for name, (result, *arguments) in _INFALLIBLE.items():
+    for name, (result, *taken) in _INFALLIBLE.items():
         function = getattr(opened, name)
-        function.restype, function.argtypes = result, arguments
+        function.restype, function.argtypes = result, taken
     return opened
 
 

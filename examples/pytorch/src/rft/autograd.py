@@ -22,7 +22,9 @@ class _Attach(torch.autograd.Function):
     """A number whose gradient is known."""
 
     @staticmethod
-    def forward(ctx: Any, logprob: torch.Tensor, loss: float, gradient: torch.Tensor) -> torch.Tensor:
+    def forward(
+        ctx: Any, logprob: torch.Tensor, loss: float, gradient: torch.Tensor
+    ) -> torch.Tensor:
         ctx.save_for_backward(gradient)
         ctx.dtype = logprob.dtype
         return _scalar(loss, logprob)
@@ -48,7 +50,7 @@ def _outside_graphs(function: Callable) -> Callable:
 
 @_outside_graphs
 def differentiable(
-    loss: "PolicyLoss",
+    loss: PolicyLoss,
     batch: Batch,
     mask: Array | None,
     reduction: Reduction | None,

@@ -1,7 +1,7 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""The service rft.host.collectives/1: a sum over the ranks whose tokens form one optimizer batch."""
+"""The service rft.host.collectives/1: a sum over the ranks that share an optimizer batch."""
 
 from __future__ import annotations
 

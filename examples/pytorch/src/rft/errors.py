@@ -31,7 +31,7 @@ class Code(enum.IntEnum):
 
 def known(code: int) -> int:
     """The Code of that number, or the number where a newer library has more of them."""
-    return Code(code) if code in iter(Code) else code
+    return Code(code) if code in Code._value2member_map_ else code
 
 
 class RftError(RuntimeError):

@@ -64,7 +64,7 @@ class PolicyLoss:
         name: str,
         config: Mapping[str, Any] | None = None,
         registry: Registry | None = None,
-    ) -> "PolicyLoss":
+    ) -> PolicyLoss:
         """The policy loss `name` with a config, which its schema checks: a key that is unknown,
         misspelt, of the wrong type or out of range is an RftError that names it.
 
@@ -78,7 +78,7 @@ class PolicyLoss:
         name: str,
         args: Mapping[str, Any] | None = None,
         registry: Registry | None = None,
-    ) -> "PolicyLoss":
+    ) -> PolicyLoss:
         """The policy loss of an algorithm preset; `args` go over the preset's own. The whole preset
         is then in `preset`."""
         document = (registry or default_registry()).preset(name, args)

@@ -43,7 +43,7 @@ class Metrics:
         library().rft_metrics_combine(byref(self._table), phase, self._total, values)
         self._copied_bytes += copied_bytes
 
-    def all_reduce(self, group: "torch.distributed.ProcessGroup | None") -> None:
+    def all_reduce(self, group: torch.distributed.ProcessGroup | None) -> None:
         """Combines over the ranks of a process group, on every one of them. Once, at the end."""
         from .process_group import combine
 

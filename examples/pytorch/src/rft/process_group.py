@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+
 import torch
 import torch.distributed as dist
 
@@ -38,7 +39,7 @@ def collectives_of(group: dist.ProcessGroup) -> Collectives:
         )
     device = _device(group)
 
-    def all_reduce_sum(values: "ctypes.Array[ctypes.c_int64]") -> None:
+    def all_reduce_sum(values: ctypes.Array[ctypes.c_int64]) -> None:
         own = torch.frombuffer(values, dtype=torch.int64)
         sums = own.to(device)
         dist.all_reduce(sums, op=dist.ReduceOp.SUM, group=group)
@@ -48,11 +49,8 @@ def collectives_of(group: dist.ProcessGroup) -> Collectives:
     return Collectives(dist.get_rank(group), dist.get_world_size(group), all_reduce_sum)
 
 
-def combine(
-    values: list[float], kind: int, group: dist.ProcessGroup | None
-) -> list[float]:
+def combine(values: list[float], kind: int, group: dist.ProcessGroup | None) -> list[float]:
     """Each value combined over the ranks: COMBINE_SUM, COMBINE_MAX or COMBINE_MIN."""
     combined = torch.tensor(values, dtype=torch.float64, device=_device(group))
     dist.all_reduce(combined, op=_OPERATIONS[kind], group=group)
     return combined.tolist()
-

@@ -108,8 +108,8 @@ class Registry:
         if directories is None:
             self._scan_default()
         else:
-            for directory in self._arguments[0]:
-                self._scan(directory)
+            for directory in directories:
+                self._scan(os.fspath(directory))
 
     def __reduce__(self) -> tuple:
         return _make_registry, self._arguments
@@ -213,7 +213,7 @@ def _entry_points() -> Sequence[importlib.metadata.EntryPoint]:
     return sorted(group, key=lambda entry_point: (entry_point.name, entry_point.value))
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def default_registry() -> Registry:
     """The registry that is used where none is named: made at the first call."""
     return Registry()

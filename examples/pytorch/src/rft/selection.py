@@ -64,7 +64,7 @@ class Report:
 
 
 class Selection(NamedTuple):
-    """`masks[k]`: bool, the shape of the k-th micro-batch's logprob, and where it is. True: kept."""
+    """`masks[k]`: bool, True for a kept token; shape and place of the k-th micro-batch's logprob."""
 
     masks: list[Array]
     report: Report
@@ -101,14 +101,14 @@ def group_of(group: Any) -> Collectives | None:
 class _Running:
     """A selection between begin and end."""
 
-    def __init__(self, loss: "PolicyLoss") -> None:
+    def __init__(self, loss: PolicyLoss) -> None:
         self._table = loss.table
         self._handle = c_void_p()
         self._likes: list[Array] = []
         self._copied_bytes = 0
         call(self._table.selection_begin, loss.handle, byref(self._handle))
 
-    def __enter__(self) -> "_Running":
+    def __enter__(self) -> _Running:
         return self
 
     def __exit__(self, *_problem: object) -> None:
@@ -159,7 +159,7 @@ def _report(table: _abi.PolicyLoss, counts: Any, values: Values, copied_bytes: i
 
 
 def select(
-    loss: "PolicyLoss", batches: Iterable[Batch], collectives: Collectives | None
+    loss: PolicyLoss, batches: Iterable[Batch], collectives: Collectives | None
 ) -> Selection:
     """The selection of a loss that has one; `PolicyLoss.select` says what it does."""
     with _Running(loss) as running:
@@ -183,7 +183,7 @@ def select(
 
 
 def keep_all(
-    loss: "PolicyLoss", batches: Iterable[Batch], collectives: Collectives | None
+    loss: PolicyLoss, batches: Iterable[Batch], collectives: Collectives | None
 ) -> Selection:
     """For a loss that selects nothing: every valid token stays, and the host counts."""
     masks: list[Array] = []
