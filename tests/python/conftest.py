@@ -19,7 +19,7 @@ def _name(nodeid: str) -> str:
 
 def pytest_runtest_logreport(report) -> None:
     if report.skipped:
-        line = f"ok - {_name(report.nodeid)} # SKIP {report.longrepr[2]}"
+        line = f"ok - {_name(report.nodeid)} # SKIP {report.longrepr[2].removeprefix('Skipped: ')}"
     elif report.failed:
         line = f"not ok - {_name(report.nodeid)}" + (
             "" if report.when == "call" else f", {report.when}"

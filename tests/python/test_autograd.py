@@ -122,10 +122,11 @@ def test_a_loss_scale_reaches_gradients_that_16_bits_would_lose() -> None:
     }
     loss, logprob = rft.PolicyLoss.from_preset("m2po"), tensors["logprob"].clone().requires_grad_()
     tiny = rft.Reduction(valid_tokens=10**9)
-    value = loss(rft.Batch(**{**tensors, "logprob": logprob}), None, tiny)
-    (value * 2.0**16).backward()
-    assert logprob.grad.dtype == torch.float16
-    assert int((logprob.grad != 0).sum()) > 1000
+    batch = rft.Batch(**{**tensors, "logprob": logprob})
+    (loss(batch, None, tiny) * 2.0**15).backward()
+    expected = (loss.evaluate(batch, None, tiny).gradient * 2.0**15).half()
+    assert int((expected != 0).sum()) > 1000
+    assert logprob.grad.dtype == torch.float16 and torch.equal(logprob.grad, expected)
 
 
 def test_scale_is_a_factor() -> None:
