@@ -114,6 +114,10 @@ $(BUILD)/settings: force
 .PHONY: all
 all: $(host) $(plugin) $(BUILD)/rft $(BUILD)/rft-train
 
+# What a package of another language brings along.
+.PHONY: libraries
+libraries: $(host) $(plugin)
+
 # An archive: each product takes what it uses.
 $(support): $(support_objects)
 	@echo '  AR      $@'
@@ -193,9 +197,10 @@ $(jansson): plugin/jansson.sh | machine
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
 jobs := $(filter deps demo test conformance asan tsan lint,$(MAKECMDGOALS))
+products := $(if $(filter-out libraries,$(or $(MAKECMDGOALS),all)),build,libraries)
 .PHONY: machine
 machine:
-	@CC='$(CC)' .ci/deps.sh $(if $(jobs),--install) build $(jobs)
+	@CC='$(CC)' .ci/deps.sh $(if $(jobs),--install) $(products) $(jobs)
 
 .PHONY: deps
 deps: machine
@@ -259,6 +264,7 @@ clean:
 .PHONY: help
 help:
 	@echo 'make             build everything under $(BUILD)/'
+	@echo 'make libraries   only librft_host and the plugin'
 	@echo 'make demo        set the machine up, build, train with the plugin, draw the result'
 	@echo 'make test        set the machine up, build, run all tests'
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'

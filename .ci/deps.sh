@@ -2,8 +2,8 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, test, conformance, asan, tsan, demo, lint, ci, deps
-# (deps: what build, test and demo need)
+# usage: deps.sh [--install] JOB...     JOB: build, libraries, test, conformance, asan, tsan, demo, lint,
+# ci, deps (libraries: librft_host and the plugin alone; deps: what build, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
 # archive. No network use where nothing is missing.
@@ -24,6 +24,9 @@ has_header() {
 library() {
   pkg-config --exists "$1"
 }
+python_has() { # Debian's Python, whatever else is in PATH; finding takes no second, importing may
+  /usr/bin/python3 -c 'import importlib.util as u, sys; sys.exit(u.find_spec(sys.argv[1]) is None)' "$1"
+}
 
 CC=${CC:-cc}
 compiler=gcc
@@ -36,21 +39,36 @@ if [ "${1:-}" = --install ]; then
 fi
 for job in "$@"; do
   case $job in
-  build)
+  build | libraries)
     need "$compiler libc6-dev" compiles
     need pkg-config command -v pkg-config
     need libjansson-dev library jansson
-    need libyaml-dev library yaml-0.1
-    need libopenblas-dev library openblas
     if command -v apt-get >/dev/null; then # jansson's source, see plugin/jansson.sh
       need dpkg-dev command -v dpkg-source
     fi
     ;;
   esac
   case $job in
+  build)
+    need libyaml-dev library yaml-0.1
+    need libopenblas-dev library openblas
+    ;;
+  esac
+  case $job in
   test | asan | tsan | ci | deps)
     need libcriterion-dev library criterion
     need libgmp-dev library gmp
+    ;;
+  esac
+  case $job in
+  test | ci | deps)
+    need python3-torch python_has torch
+    need python3-numpy python_has numpy
+    need python3-pytest python_has pytest
+    need python3-setuptools python_has setuptools
+    need python3-wheel python_has wheel
+    need python3-pip python_has pip
+    need python3-venv python_has ensurepip
     ;;
   esac
   case $job in
