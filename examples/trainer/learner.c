@@ -219,7 +219,6 @@ static int32_t add_gradients(train_learner *self, const train_policy *policy, rf
   const train_group *const group = self->group;
   const int64_t bytes = policy->count * (int64_t)sizeof(float);
   teacher_backward(&self->teacher, policy);
-  memset(self->teacher.gradient, 0, (size_t)bytes);
   const int32_t code = group->take(group, self->teacher.gradient, bytes, error);
   if (code != RFT_OK) {
     return code;

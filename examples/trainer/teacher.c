@@ -110,6 +110,7 @@ void teacher_backward(train_teacher *self, const train_policy *policy)
 {
   teacher_call call = {.self = self, .policy = policy};
   parallel_run(self->parallel, self->blocks, backward_block, &call);
+  memset(self->gradient, 0, (size_t)self->parameters * sizeof(float));
 }
 
 void teacher_add_gradients(train_teacher *self)
