@@ -158,13 +158,14 @@ $(BUILD)/test-unit: $(test_objects) $(support) $(host) \
 	  $(call libs_of,criterion jansson yaml-0.1 openblas gmp) -ldl -lm
 
 # With Open MPI, which nothing else needs.
-mpi_programs := $(addprefix $(BUILD)/,rft-evaluate-mpi rft-train-mpi test-mpi)
+mpi_programs := $(addprefix $(BUILD)/,rft-evaluate-mpi rft-train-mpi rft-simulate-ranks test-mpi)
 mpi_common := $(filter %/mpi_collectives.o %/ranks.o,$(mpi_objects))
 
 $(BUILD)/rft-evaluate-mpi: $(BUILD)/obj/examples/mpi/evaluate.o \
   $(filter-out %/main.o,$(cli_objects))
 $(BUILD)/rft-train-mpi: $(filter %/train.o %/mpi_group.o %/check.o,$(mpi_objects)) \
   $(filter-out %/main.o,$(trainer_objects))
+$(BUILD)/rft-simulate-ranks: $(BUILD)/obj/examples/mpi/simulate.o
 $(BUILD)/test-mpi: $(mpi_test_objects)
 $(mpi_programs): $(mpi_common) $(support) $(host)
 	@echo '  LINK    $@'
