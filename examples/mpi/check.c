@@ -191,7 +191,7 @@ static int32_t check_whole(const train_selected *selected, whole_batch *whole, r
 
 int32_t check_selection(const train_group *group, const train_selected *selected, rft_error *error)
 {
-  const MPI_Comm communicator = mpi_group_communicator(group);
+  MPI_Comm communicator = mpi_group_communicator(group);
   whole_batch whole = {.tokens = selected->tokens,
                        .start = calloc((size_t)group->size + 1, sizeof(int64_t))};
   bool ready = whole.start != NULL;

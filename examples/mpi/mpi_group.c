@@ -31,7 +31,7 @@ static int32_t take(const train_group *group, void *data, int64_t bytes, rft_err
 
 static int32_t give(const train_group *group, void *data, int64_t bytes, rft_error *error)
 {
-  const MPI_Comm communicator = mpi_group_communicator(group);
+  MPI_Comm communicator = mpi_group_communicator(group);
   const int last = (int)group->size - 1;
   const int rank = (int)group->rank;
   const int32_t code =

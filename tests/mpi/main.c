@@ -237,8 +237,8 @@ static void test_random(test_bench *bench)
       "{\"m2_threshold\": 0.0001}",
       "{\"m2_threshold\": 0}",
       "{\"m2_threshold\": 1000}",
-      "{\"selection\": \"all_tokens\", \"boundary\": \"below\", \"min_kept_tokens\": 40, "
-      "\"denominator\": \"kept\"}",
+      "{\"selection\": \"all_tokens\", \"boundary\": \"below\", \"denominator\": \"kept\"}",
+      "{\"m2_threshold\": 0.001, \"min_kept_tokens\": 40}",
       "{\"m2_threshold\": 0.3, \"surrogate\": \"ppo_clip\", \"clip_ratio_c\": 3}"};
   enum { CONFIGS = sizeof configs / sizeof configs[0] };
   const rft_dtype dtypes[] = {float32, float64, bfloat16};
