@@ -138,6 +138,14 @@ static int32_t select_alone(const train_selected *selected, whole_batch *whole,
   return code;
 }
 
+static bool same_bits(double a, double b)
+{
+  uint64_t bits[2];
+  memcpy(&bits[0], &a, sizeof a);
+  memcpy(&bits[1], &b, sizeof b);
+  return bits[0] == bits[1];
+}
+
 static int32_t compare_metrics(const train_selected *selected, const double *expected,
                                rft_error *error)
 {
@@ -146,7 +154,7 @@ static int32_t compare_metrics(const train_selected *selected, const double *exp
     const rft_metric *const metric = loss->metrics[i];
     const bool is_written =
         metric->phase == RFT_METRIC_SELECTION && metric->combine != RFT_COMBINE_RATIO;
-    if (is_written && memcmp(&selected->metrics[i], &expected[i], sizeof expected[i]) != 0) {
+    if (is_written && !same_bits(selected->metrics[i], expected[i])) {
       return rft_fail(error, RFT_INTERNAL,
                       "check of the selection: %s is %a over the ranks and %a in one process",
                       metric->name, selected->metrics[i], expected[i]);
@@ -189,23 +197,29 @@ static int32_t check_whole(const train_selected *selected, whole_batch *whole, r
   return code == RFT_OK ? compare(selected, whole, &report, error) : code;
 }
 
+// All ranks have what they need, or none goes on.
+static int32_t agree_on(MPI_Comm communicator, int32_t code, bool ready, rft_error *error)
+{
+  if (code == RFT_OK && !ready) {
+    code = rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory for a check of the selection");
+  }
+  return ranks_agree(communicator, code, error);
+}
+
 int32_t check_selection(const train_group *group, const train_selected *selected, rft_error *error)
 {
   MPI_Comm communicator = mpi_group_communicator(group);
   whole_batch whole = {.tokens = selected->tokens,
                        .start = calloc((size_t)group->size + 1, sizeof(int64_t))};
   bool ready = whole.start != NULL;
-  int32_t code = RFT_OK;
-  if (ready) {
+  int32_t code = agree_on(communicator, RFT_OK, ready, error);
+  if (code == RFT_OK && ready) {
     code = find_starts(communicator, group, selected->sequences, whole.start, error);
     whole.sequences = whole.start[group->size];
     ready = whole_allocate(&whole, selected);
+    code = agree_on(communicator, code, ready, error);
   }
-  if (!ready) {
-    code = rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory for a check of the selection");
-  }
-  code = ranks_agree(communicator, code, error);
-  if (code == RFT_OK) {
+  if (code == RFT_OK && ready) {
     code = gather_all(communicator, &whole, group->rank, selected, error);
     if (code == RFT_OK && group->rank == 0) {
       code = check_whole(selected, &whole, error);

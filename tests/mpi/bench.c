@@ -69,7 +69,7 @@ void verdict(test_bench *self, const char *name)
       printf("# rank %d: %s\n", rank, why);
     }
   }
-  fflush(stdout);
+  (void)fflush(stdout);
   self->failed = false;
 }
 

@@ -70,6 +70,14 @@ static double metric_of(const test_bench *bench, const double *metrics, const ch
   return metrics[i];
 }
 
+static bool same_bits(double a, double b)
+{
+  uint64_t bits[2];
+  memcpy(&bits[0], &a, sizeof a);
+  memcpy(&bits[1], &b, sizeof b);
+  return bits[0] == bits[1];
+}
+
 static void expect_same_counts(test_bench *bench, const char *what, const test_answer *ranks,
                                const test_answer *alone)
 {
@@ -81,8 +89,8 @@ static void expect_same_counts(test_bench *bench, const char *what, const test_a
          what, a->kept_tokens, b->kept_tokens);
   for (int64_t i = 0; i < bench->loss->metric_count; ++i) {
     const rft_metric *const metric = bench->loss->metrics[i];
-    expect(bench, memcmp(&ranks->metrics[i], &alone->metrics[i], sizeof(double)) == 0,
-           "%s: %s is %a, alone %a", what, metric->name, ranks->metrics[i], alone->metrics[i]);
+    expect(bench, same_bits(ranks->metrics[i], alone->metrics[i]), "%s: %s is %a, alone %a", what,
+           metric->name, ranks->metrics[i], alone->metrics[i]);
   }
 }
 
