@@ -77,6 +77,17 @@ nobody_outlives_a_rank_that_dies() {
 }
 check 'a rank that dies ends the job' nobody_outlives_a_rank_that_dies
 
+# Columns: ranks, tokens of each, dtype, dropped, reductions, KiB that a rank puts in.
+simulated_costs_are_bounded() {
+  "$BUILD/rft-simulate-ranks" "$plugins" >"$work/out" && grep -q '^| 4096 ' "$work/out" &&
+    awk -F '|' '/float/ { wide = $4 ~ 64; ++rows
+        if ($6 > (wide ? 10 : 6) || $7 + 0 > (wide ? 128 : 64)) { print; bad = 1 } }
+      END { exit bad || rows < 13 }' "$work/out"
+}
+# Thousands of threads, which a sanitizer has no room for.
+[ -n "$SANITIZE" ] || check '2 to 4096 simulated ranks keep within the bounds' \
+  simulated_costs_are_bounded
+
 # --------------------------------------------------------------------------------- rft-evaluate-mpi
 
 # A packed batch of 4 sequences, one of them empty, 6 tokens; with a bad token for $1 = nan.
