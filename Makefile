@@ -61,6 +61,8 @@ host_objects := $(call objects,abi/host/*.c)
 cli_objects := $(call objects,abi/cli/*.c abi/check/*.c) $(BUILD)/obj/abi/host/elf_check.o
 plugin_objects := $(call objects,plugin/*.c) $(BUILD)/obj/embedded.o
 trainer_objects := $(call objects,examples/trainer/*.c)
+mpi_objects := $(call objects,examples/mpi/*.c)
+mpi_test_objects := $(call objects,tests/mpi/*.c)
 test_objects := $(call objects,tests/unit/*.c)
 fixtures := $(patsubst tests/fixtures/%.c,$(BUILD)/fixtures/%.so,$(wildcard tests/fixtures/*.c))
 # Plugins with one fault each, and good ones built with the headers of each release.
@@ -99,6 +101,12 @@ $(BUILD)/obj/embedded.o: $(BUILD)/gen/embedded.c $(BUILD)/settings | machine
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -c -o $@ $<
 
+# Of MPI's header our warnings have no business to know.
+mpi_cflags = $(patsubst -I%,-isystem %,$(call cflags_of,ompi-c))
+$(BUILD)/obj/examples/mpi/%.o: module = $(mpi_cflags) $(call cflags_of,jansson) \
+  -iquote examples/trainer
+$(BUILD)/obj/tests/mpi/%.o: module = $(mpi_cflags) $(call cflags_of,jansson) -iquote examples/mpi
+
 # Everything is compiled anew when a setting changes.
 settings = $(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) $(sanitize) $(plugin_dir)
 $(BUILD)/settings: force
@@ -106,8 +114,13 @@ $(BUILD)/settings: force
 	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
 
 -include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
+<<<<<<< HEAD
   $(plugin_objects) $(trainer_objects) $(test_objects)) \
   $(patsubst %.so,%.d,$(fixtures) $(host_fixtures) $(plugin_fixtures)))
+=======
+  $(plugin_objects) $(trainer_objects) $(mpi_objects) $(mpi_test_objects) $(test_objects)) \
+  $(fixtures:.so=.d) $(host_fixtures:.so=.d) $(plugin_fixtures:.so=.d))
+>>>>>>> mpi
 
 # --------------------------------------------------------------------------------------- products
 
@@ -153,6 +166,24 @@ $(BUILD)/test-unit: $(test_objects) $(support) $(host) \
 	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) \
 	  $(call libs_of,criterion jansson yaml-0.1 openblas gmp) -ldl -lm
 
+# With Open MPI, which nothing else needs.
+mpi_programs := $(addprefix $(BUILD)/,rft-evaluate-mpi rft-train-mpi rft-simulate-ranks test-mpi)
+mpi_common := $(filter %/mpi_collectives.o %/ranks.o,$(mpi_objects))
+
+$(BUILD)/rft-evaluate-mpi: $(BUILD)/obj/examples/mpi/evaluate.o \
+  $(filter-out %/main.o,$(cli_objects))
+$(BUILD)/rft-train-mpi: $(filter %/train.o %/mpi_group.o %/check.o,$(mpi_objects)) \
+  $(filter-out %/main.o,$(trainer_objects))
+$(BUILD)/rft-simulate-ranks: $(BUILD)/obj/examples/mpi/simulate.o
+$(BUILD)/test-mpi: $(mpi_test_objects)
+$(mpi_programs): $(mpi_common) $(support) $(host)
+	@echo '  LINK    $@'
+	$(quiet)$(link) -o $@ $(filter %.o,$^) $(support) $(find_host) \
+	  $(call libs_of,ompi-c jansson yaml-0.1 openblas) -lm
+
+.PHONY: mpi
+mpi: all $(mpi_programs)
+
 $(BUILD)/fixtures/%.so: tests/fixtures/%.c $(BUILD)/settings | machine
 	@echo '  CC      $<'
 	@mkdir -p $(@D)
@@ -196,7 +227,7 @@ $(jansson): plugin/jansson.sh | machine
 # ------------------------------------------------------------------------------------------- jobs
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
-jobs := $(filter deps demo test conformance asan tsan lint,$(MAKECMDGOALS))
+jobs := $(filter deps demo mpi test conformance asan tsan lint,$(MAKECMDGOALS))
 products := $(if $(filter-out libraries,$(or $(MAKECMDGOALS),all)),build,libraries)
 .PHONY: machine
 machine:
@@ -210,7 +241,7 @@ demo: all
 	$(quiet)examples/trainer/demo.sh $(BUILD)
 
 .PHONY: test asan tsan
-test: all $(BUILD)/test-unit fixtures
+test: all mpi $(BUILD)/test-unit fixtures
 	$(quiet)BUILD='$(abspath $(BUILD))' CC='$(CC)' SANITIZE='$(SANITIZE)' tests/run
 asan tsan: test
 
@@ -267,6 +298,7 @@ help:
 	@echo 'make libraries   only librft_host and the plugin'
 	@echo 'make demo        set the machine up, build, train with the plugin, draw the result'
 	@echo 'make test        set the machine up, build, run all tests'
+	@echo 'make mpi         what runs over many processes, with Open MPI: examples/mpi'
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
 	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
 	@echo 'make lint        clang-format, clang-tidy, cppcheck'

@@ -2,8 +2,8 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, libraries, test, conformance, asan, tsan, demo, lint,
-# ci, deps (libraries: librft_host and the plugin alone; deps: what build, test and demo need)
+# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, conformance, asan, tsan, demo,
+# lint, ci, deps (libraries: librft_host and the plugin alone; deps: what build, mpi, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
 # archive. No network use where nothing is missing.
@@ -80,6 +80,12 @@ for job in "$@"; do
   case $job in
   test | conformance | asan | tsan | lint | ci | deps)
     need libdlpack-dev has_header dlpack/dlpack.h
+    ;;
+  esac
+  case $job in
+  mpi | test | asan | tsan | lint | ci | deps)
+    need libopenmpi-dev library ompi-c
+    need openmpi-bin command -v mpirun
     ;;
   esac
   case $job in

@@ -9,10 +9,11 @@ status=0
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.c')
 mapfile -t headers < <(git ls-files --cached --others --exclude-standard '*.h')
 
-flags=(-std=gnu11 -Iabi/include -Iabi -Iplugin -iquote examples/trainer '-DRFT_PLUGIN_DIR=""'
+flags=(-std=gnu11 -Iabi/include -Iabi -Iplugin -iquote examples/trainer -iquote examples/mpi
+  '-DRFT_PLUGIN_DIR=""'
   '-DRFT_TEST_BUILD_DIR=""' '-DRFT_TEST_PLUGIN_DIR=""' '-DRFT_TEST_FIXTURE_DIR=""'
   '-DRFT_TEST_DATA_DIR=""')
-read -ra packages < <(pkg-config --cflags jansson yaml-0.1 openblas)
+read -ra packages < <(pkg-config --cflags jansson yaml-0.1 openblas ompi-c)
 
 echo 'clang-format'
 clang-format --dry-run -Werror "${sources[@]}" "${headers[@]}" || status=1

@@ -12,6 +12,9 @@
 // the exponent, so that the mantissas of one bin are integers of one unit, then 8 bits at a time.
 enum { FLOAT32_FRACTION = 23, FLOAT64_FRACTION = 52, WALK_BITS = 8, LOW_BITS = 32 };
 
+_Static_assert(sizeof(m2po_bin[M2PO_BINS]) == M2PO_SUM_SCRATCH * sizeof(uint64_t),
+               "the bins are m2po_sum_before's scratch");
+
 typedef struct bit_walk {
   bool wide;
   int fraction; ///< bits of the stored mantissa

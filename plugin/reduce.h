@@ -12,7 +12,8 @@
 int32_t m2po_reduce(const rft_collectives *collectives, uint64_t *values, int64_t count,
                     rft_error *error);
 
-enum { M2PO_SUM_SCRATCH = 2048 };
+// As many words as the walk's bins have: one reduction for up to 6144 ranks.
+enum { M2PO_SUM_SCRATCH = 6144 };
 
 /// The sum of `own` over the ranks before this one. `scratch` [M2PO_SUM_SCRATCH]. [collective]
 int32_t m2po_sum_before(const rft_collectives *collectives, int64_t own, uint64_t *scratch,

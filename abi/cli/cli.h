@@ -27,6 +27,11 @@ int cli_preset(int argc, char **argv);
 int cli_evaluate(int argc, char **argv);
 int cli_check(int argc, char **argv);
 
+/// cli_evaluate on every rank of a group (or NULL), with the same arguments. Rank 0 reads, writes
+/// and speaks for all, but for the rows of each rank. [collective]
+struct cli_group;
+int cli_evaluate_together(int argc, char **argv, const struct cli_group *group);
+
 // ------------------------------------------------------------------------------------ command line
 
 /// An option: exactly one of `value` and `flag` is set, and says where it is stored.

@@ -6,6 +6,7 @@
 #include "batch.h"
 #include "cli.h"
 #include "evaluation.h"
+#include "group.h"
 #include "subject.h"
 #include "support/error.h"
 #include "support/json.h"
@@ -74,8 +75,20 @@ static int32_t write_output(const char *path, const cli_batch *batch,
   return rft_safetensors_write(path, tensors, 2, NULL, error);
 }
 
+static json_t *ranks_json(const cli_evaluation *evaluation, const cli_group *group)
+{
+  json_t *const ranks = json_array();
+  for (int64_t i = 0; i < cli_group_size(group); ++i) {
+    const cli_traffic *const traffic = &evaluation->traffic[i];
+    json_array_append_new(ranks,
+                          json_pack("{s:I, s:I}", "reductions", (json_int_t)traffic->reductions,
+                                    "bytes", (json_int_t)traffic->bytes));
+  }
+  return ranks;
+}
+
 static int print_json(const arguments *given, const cli_subject *subject,
-                      const cli_evaluation *evaluation)
+                      const cli_evaluation *evaluation, const cli_group *group)
 {
   json_t *config = NULL;
   rft_error error = {.struct_size = sizeof error};
@@ -88,13 +101,17 @@ static int print_json(const arguments *given, const cli_subject *subject,
     json_object_set_new(metrics, subject->loss->metrics[i]->name,
                         cli_json_number(evaluation->metrics[i]));
   }
-  return cli_print_json(json_pack(
+  json_t *const result = json_pack(
       "{s:o, s:I, s:I, s:I, s:o, s:o, s:s, s:s?, s:I}", "loss", cli_json_number(evaluation->loss),
       "valid_tokens", (json_int_t)evaluation->counts.valid_tokens, "kept_tokens",
       (json_int_t)evaluation->counts.kept_tokens, "sequences",
       (json_int_t)evaluation->counts.sequences, "metrics", metrics, "config", config, "policy_loss",
       subject->loss->name, "preset", given->preset, "micro_batches",
-      (json_int_t)given->micro_batches));
+      (json_int_t)given->micro_batches);
+  if (group != NULL) {
+    json_object_set_new(result, "ranks", ranks_json(evaluation, group));
+  }
+  return cli_print_json(result);
 }
 
 static void print_counts(const cli_evaluation *evaluation)
@@ -110,7 +127,18 @@ typedef struct number_text {
   char text[RFT_NUMBER_TEXT_SIZE];
 } number_text;
 
-static int print_text(const cli_subject *subject, const cli_evaluation *evaluation)
+static void print_ranks(const cli_evaluation *evaluation, const cli_group *group)
+{
+  for (int64_t i = 0; i < cli_group_size(group); ++i) {
+    const cli_traffic *const traffic = &evaluation->traffic[i];
+    printf("rank %-4" PRId64 " %2" PRId64 " reductions, %6" PRId64 " bytes\n", i,
+           traffic->reductions, traffic->bytes);
+  }
+  putchar('\n');
+}
+
+static int print_text(const cli_subject *subject, const cli_evaluation *evaluation,
+                      const cli_group *group)
 {
   const cli_row heading = {{"METRIC", "VALUE", "MEANING"}};
   const rft_policy_loss *const loss = subject->loss;
@@ -126,6 +154,9 @@ static int print_text(const cli_subject *subject, const cli_evaluation *evaluati
   cli_print_wrapped(subject->config, 2);
   putchar('\n');
   print_counts(evaluation);
+  if (group != NULL) {
+    print_ranks(evaluation, group);
+  }
   cli_print_table(3, &heading, rows, (int)count, 0);
   free(numbers);
   free(rows);
@@ -134,30 +165,40 @@ static int print_text(const cli_subject *subject, const cli_evaluation *evaluati
 
 // --------------------------------------------------------------------------------------------- run
 
+static int report(const arguments *given, const cli_subject *subject, const cli_batch *batch,
+                  const cli_evaluation *evaluation, const cli_group *group)
+{
+  rft_error error = {.struct_size = sizeof error};
+  if (given->output != NULL && write_output(given->output, batch, evaluation, &error) != RFT_OK) {
+    return cli_fail(&error);
+  }
+  return given->json ? print_json(given, subject, evaluation, group)
+                     : print_text(subject, evaluation, group);
+}
+
+// What all ranks have failed at is told once.
+static int fail(const cli_group *group, const rft_error *error)
+{
+  return cli_group_leads(group) ? cli_fail(error) : CLI_FAILED;
+}
+
 static int evaluate_batch(const arguments *given, const cli_subject *subject,
-                          const cli_batch *batch)
+                          const cli_batch *batch, const cli_group *group)
 {
   rft_error error = {.struct_size = sizeof error};
   cli_evaluation evaluation;
-  int32_t result = cli_evaluation_run(subject->loss, subject->instance, batch, given->micro_batches,
-                                      &evaluation, &error);
+  const int32_t result = cli_evaluation_run(subject->loss, subject->instance, batch,
+                                            given->micro_batches, group, &evaluation, &error);
   if (result != RFT_OK) {
-    return cli_fail(&error);
+    return fail(group, &error);
   }
-  int code = CLI_OK;
-  if (given->output != NULL) {
-    result = write_output(given->output, batch, &evaluation, &error);
-  }
-  if (result != RFT_OK) {
-    code = cli_fail(&error);
-  } else {
-    code = given->json ? print_json(given, subject, &evaluation) : print_text(subject, &evaluation);
-  }
+  const int code =
+      cli_group_leads(group) ? report(given, subject, batch, &evaluation, group) : CLI_OK;
   cli_evaluation_free(&evaluation);
-  return code;
+  return cli_group_agree(group, code, NULL);
 }
 
-static int evaluate(const arguments *given, const rft_registry *registry)
+static int evaluate(const arguments *given, const rft_registry *registry, const cli_group *group)
 {
   rft_error error = {.struct_size = sizeof error};
   cli_subject subject = {.loss = NULL};
@@ -167,19 +208,22 @@ static int evaluate(const arguments *given, const rft_registry *registry)
   if (result == RFT_OK) {
     result = cli_batch_open(given->batch, &batch, &error);
   }
-  const int code = result == RFT_OK ? evaluate_batch(given, &subject, &batch) : cli_fail(&error);
+  result = cli_group_agree(group, result, &error);
+  const int code =
+      result == RFT_OK ? evaluate_batch(given, &subject, &batch, group) : fail(group, &error);
   cli_batch_close(&batch);
   cli_subject_close(&subject);
   return code;
 }
 
-static int64_t default_threads(void)
+// The ranks share the processors.
+static int64_t default_threads(const cli_group *group)
 {
-  const long processors = sysconf(_SC_NPROCESSORS_ONLN);
+  const int64_t processors = sysconf(_SC_NPROCESSORS_ONLN) / cli_group_size(group);
   return processors < 1 ? 1 : processors > MOST_THREADS ? MOST_THREADS : processors;
 }
 
-static int parse(int argc, char **argv, arguments *given)
+static int parse(int argc, char **argv, const cli_group *group, arguments *given)
 {
   const cli_option options[] = {{.name = "loss", .value = &given->loss},
                                 {.name = "preset", .value = &given->preset},
@@ -204,7 +248,7 @@ static int parse(int argc, char **argv, arguments *given)
     return CLI_USAGE;
   }
   given->micro_batches = 1;
-  given->threads = default_threads();
+  given->threads = default_threads(group);
   const bool micro_batches_ok = given->micro_batches_text == NULL ||
                                 cli_whole_number("--micro-batches", given->micro_batches_text, 1,
                                                  INT32_MAX, &given->micro_batches);
@@ -214,19 +258,29 @@ static int parse(int argc, char **argv, arguments *given)
   return micro_batches_ok && threads_ok ? CLI_OK : CLI_USAGE;
 }
 
-int cli_evaluate(int argc, char **argv)
+int cli_evaluate_together(int argc, char **argv, const cli_group *group)
 {
   arguments given = {.batch = NULL};
-  int code = parse(argc, argv, &given);
+  const bool leads = cli_group_leads(group);
+  // A wrong command line is told once: the other ranks read it when rank 0 has taken it.
+  int code = cli_group_agree(group, leads ? parse(argc, argv, group, &given) : CLI_OK, NULL);
+  if (code == CLI_OK && !leads) {
+    code = parse(argc, argv, group, &given);
+  }
   if (code != CLI_OK) {
     return code;
   }
   rft_error error = {.struct_size = sizeof error};
   rft_registry *registry = NULL;
-  if (cli_open_registry(given.plugins, (int32_t)given.threads, true, &registry, &error) != RFT_OK) {
-    return cli_fail(&error);
-  }
-  code = evaluate(&given, registry);
+  int32_t result =
+      cli_open_registry(given.plugins, (int32_t)given.threads, leads, &registry, &error);
+  result = cli_group_agree(group, result, &error);
+  code = result == RFT_OK ? evaluate(&given, registry, group) : fail(group, &error);
   rft_registry_destroy(registry);
   return code;
+}
+
+int cli_evaluate(int argc, char **argv)
+{
+  return cli_evaluate_together(argc, argv, NULL);
 }

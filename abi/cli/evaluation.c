@@ -16,7 +16,8 @@ typedef struct job {
   const rft_policy_loss *loss;
   const rft_instance *instance;
   const cli_batch *batch;
-  cli_slice *slices;
+  const cli_group *group;
+  cli_slice *slices; // of this rank's rows
   int64_t slice_count;
   double *part; // metrics of one call
   cli_evaluation *out;
@@ -43,11 +44,15 @@ static int32_t finish_selection(const job *run, rft_selection *selection, rft_er
       .metrics = run->part,
       .metric_count = run->loss->metric_count,
   };
-  int32_t code = run->loss->selection_finish(selection, NULL, &report, error);
+  const rft_collectives *const collectives = run->group == NULL ? NULL : run->group->collectives;
+  int32_t code = run->loss->selection_finish(selection, collectives, &report, error);
   if (code != RFT_OK) {
     return code;
   }
-  rft_metrics_combine(run->loss, RFT_METRIC_SELECTION, out->metrics, run->part);
+  // Of the whole group already: one rank adds it.
+  if (cli_group_leads(run->group)) {
+    rft_metrics_combine(run->loss, RFT_METRIC_SELECTION, out->metrics, run->part);
+  }
   out->counts.valid_tokens = report.valid_tokens;
   out->counts.kept_tokens = report.kept_tokens;
   out->counts.sequences = report.sequences;
@@ -58,19 +63,28 @@ static int32_t finish_selection(const job *run, rft_selection *selection, rft_er
   return code;
 }
 
+static int32_t add_slices(const job *run, rft_selection *selection, rft_error *error)
+{
+  rft_error problem = {.struct_size = sizeof problem};
+  for (int64_t i = 0; i < run->slice_count; ++i) {
+    const int32_t code = run->loss->selection_add(selection, &run->slices[i].batch, &problem);
+    if (code != RFT_OK) {
+      return fail_in_slice(run, i, &problem, error);
+    }
+  }
+  return RFT_OK;
+}
+
 static int32_t select_tokens(const job *run, rft_error *error)
 {
   rft_selection *selection = NULL;
-  rft_error problem = {.struct_size = sizeof problem};
   int32_t code = run->loss->selection_begin(run->instance, &selection, error);
-  for (int64_t i = 0; code == RFT_OK && i < run->slice_count; ++i) {
-    code = run->loss->selection_add(selection, &run->slices[i].batch, &problem);
-    if (code != RFT_OK) {
-      fail_in_slice(run, i, &problem, error);
-    }
-  }
+  code = cli_group_agree(run->group, code, error);
   if (code == RFT_OK) {
-    code = finish_selection(run, selection, error);
+    // A rank whose add failed finishes too: the others wait for it (P17).
+    code = add_slices(run, selection, error);
+    const int32_t finished = finish_selection(run, selection, code == RFT_OK ? error : NULL);
+    code = code == RFT_OK ? finished : code;
   }
   run->loss->selection_end(selection);
   return code;
@@ -148,17 +162,85 @@ static int32_t evaluate_all(const job *run, rft_error *error)
       fail_in_slice(run, i, &problem, error);
     }
   }
-  rft_metrics_finish(run->loss, run->out->metrics);
+  return cli_group_agree(run->group, code, error);
+}
+
+// ------------------------------------------------------------------------------------------ gather
+
+// Mask and gradient stand where they belong already: each rank has those of its own rows.
+static int32_t gather_tokens(const job *run, int64_t *start, rft_error *error)
+{
+  cli_evaluation *const out = run->out;
+  const int64_t size = cli_group_size(run->group);
+  for (int64_t rank = 0; rank <= size; ++rank) {
+    const int64_t row = cli_group_start(run->group, run->batch->rows, rank);
+    start[rank] = cli_batch_positions(run->batch, row);
+  }
+  int32_t code = cli_group_gather(run->group, out->mask, start, 1, error);
+  if (code == RFT_OK) {
+    code = cli_group_gather(run->group, out->gradient, start, out->gradient_dtype.bits / 8, error);
+  }
   return code;
+}
+
+// The ranks' losses and metrics, in the order of the ranks; `parts` is [size, 1 + metric_count].
+static int32_t gather_sums(const job *run, const int64_t *start, double *parts, rft_error *error)
+{
+  cli_evaluation *const out = run->out;
+  const int64_t width = run->loss->metric_count + 1;
+  double *const own = parts + cli_group_rank(run->group) * width;
+  own[0] = out->loss;
+  memcpy(own + 1, out->metrics, (size_t)run->loss->metric_count * sizeof(double));
+  const int32_t code =
+      cli_group_gather(run->group, parts, start, width * (int64_t)sizeof(double), error);
+  for (int64_t rank = 1; code == RFT_OK && rank < cli_group_size(run->group); ++rank) {
+    out->loss += parts[rank * width];
+    rft_metrics_combine(run->loss, RFT_METRIC_EVALUATE, out->metrics, parts + rank * width + 1);
+  }
+  return code;
+}
+
+static int32_t gather(const job *run, rft_error *error)
+{
+  cli_evaluation *const out = run->out;
+  const int64_t rank = cli_group_rank(run->group);
+  const int64_t size = cli_group_size(run->group);
+  if (run->group == NULL) {
+    return RFT_OK;
+  }
+  int64_t *const start = cli_allocate((size_t)size + 1, sizeof *start);
+  double *const parts = cli_allocate((size_t)(size * (run->loss->metric_count + 1)), sizeof *parts);
+  out->traffic = cli_allocate((size_t)size, sizeof *out->traffic);
+  out->traffic[rank] = run->group->traffic(run->group);
+  int32_t code = gather_tokens(run, start, error);
+  for (int64_t i = 0; i <= size; ++i) {
+    start[i] = i;
+  }
+  if (code == RFT_OK) {
+    code = gather_sums(run, start, parts, error);
+  }
+  if (code == RFT_OK) {
+    code = cli_group_gather(run->group, out->traffic, start, sizeof *out->traffic, error);
+  }
+  free(start);
+  free(parts);
+  return cli_group_agree(run->group, code, error);
 }
 
 // --------------------------------------------------------------------------------------------- run
 
+static int64_t rows_of_rank(const job *run)
+{
+  const int64_t rank = cli_group_rank(run->group);
+  return cli_group_start(run->group, run->batch->rows, rank + 1) -
+         cli_group_start(run->group, run->batch->rows, rank);
+}
+
 static void make_slices(job *run)
 {
-  const int64_t each = run->batch->rows / run->slice_count;
-  const int64_t larger = run->batch->rows % run->slice_count;
-  int64_t first = 0;
+  const int64_t each = run->slice_count == 0 ? 0 : rows_of_rank(run) / run->slice_count;
+  const int64_t larger = run->slice_count == 0 ? 0 : rows_of_rank(run) % run->slice_count;
+  int64_t first = cli_group_start(run->group, run->batch->rows, cli_group_rank(run->group));
   for (int64_t i = 0; i < run->slice_count; ++i) {
     const int64_t rows = each + (i < larger);
     cli_slice_make(run->batch, first, rows, &run->slices[i]);
@@ -183,7 +265,7 @@ static void allocate_results(const job *run)
 }
 
 int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *instance,
-                           const cli_batch *batch, int64_t micro_batches,
+                           const cli_batch *batch, int64_t micro_batches, const cli_group *group,
                            cli_evaluation *evaluation, rft_error *error)
 {
   // One micro-batch may be empty: an optimizer batch without a row is a legal one.
@@ -195,14 +277,20 @@ int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *inst
   job run = {.loss = loss,
              .instance = instance,
              .batch = batch,
-             .slices = cli_allocate((size_t)micro_batches, sizeof(cli_slice)),
-             .slice_count = micro_batches,
+             .group = group,
              .part = cli_allocate((size_t)loss->metric_count, sizeof(double)),
              .out = evaluation};
+  const int64_t rows = rows_of_rank(&run);
+  run.slice_count = rows < micro_batches && batch->rows > 0 ? rows : micro_batches;
+  run.slices = cli_allocate((size_t)run.slice_count, sizeof(cli_slice));
   make_slices(&run);
   allocate_results(&run);
-  const int32_t code = evaluate_all(&run, error);
-  for (int64_t i = 0; i < micro_batches; ++i) {
+  int32_t code = evaluate_all(&run, error);
+  if (code == RFT_OK) {
+    code = gather(&run, error);
+  }
+  rft_metrics_finish(loss, evaluation->metrics);
+  for (int64_t i = 0; i < run.slice_count; ++i) {
     cli_slice_free(&run.slices[i]);
   }
   free(run.slices);
@@ -218,5 +306,6 @@ void cli_evaluation_free(cli_evaluation *evaluation)
   free(evaluation->metrics);
   free(evaluation->mask);
   free(evaluation->gradient);
+  free(evaluation->traffic);
   *evaluation = (cli_evaluation){.loss = 0};
 }

@@ -7,6 +7,7 @@
 #define RFT_CLI_EVALUATION_H
 
 #include "batch.h"
+#include "group.h"
 #include "rft/host.h"
 
 typedef struct cli_evaluation {
@@ -16,12 +17,15 @@ typedef struct cli_evaluation {
   unsigned char *mask;  ///< 1: a valid token that was kept; as many as logprob has elements
   void *gradient;       ///< likewise, of gradient_dtype
   rft_dtype gradient_dtype;
+  cli_traffic *traffic; ///< [size of the group]; NULL without one
 } cli_evaluation;
 
-/// Selects once over the batch, split into `micro_batches` of nearly equal numbers of rows, then
-/// evaluates each. Free with cli_evaluation_free.
+/// Selects once over the batch, then evaluates its micro-batches. Each rank of `group` (or NULL)
+/// has nearly as many rows, split into `micro_batches` of nearly as many, or fewer where it has
+/// fewer rows. Rank 0 gets everything; on the others only `counts` is whole. Every rank gives the
+/// same code. Free with cli_evaluation_free. [collective]
 int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *instance,
-                           const cli_batch *batch, int64_t micro_batches,
+                           const cli_batch *batch, int64_t micro_batches, const cli_group *group,
                            cli_evaluation *evaluation, rft_error *error);
 void cli_evaluation_free(cli_evaluation *evaluation);
 

@@ -20,6 +20,7 @@ struct learner_part {
   rft_tensor keep;
   rft_tensor dlogprob;
   rft_batch batch;
+  double loss;
 };
 
 static const rft_dtype float32 = {RFT_DTYPE_FLOAT, 32, 1};
@@ -53,32 +54,45 @@ static void view_part(train_learner *self, int64_t i, const rollout_batch *batch
                             .mask = &part->mask};
 }
 
+static double mean(const float *values, int64_t count)
+{
+  double sum = 0.0;
+  for (int64_t i = 0; i < count; ++i) {
+    sum += (double)values[i];
+  }
+  return sum / (double)count;
+}
+
 // GRPO (arXiv 2402.03300): the reward against the mean of its group, in standard deviations. A
 // group of equal rewards says nothing.
-static double group_advantages(train_learner *self, const float *reward)
+static void group_advantages(train_learner *self, const float *reward)
 {
   static const double epsilon = 1e-6;
   const int64_t samples = self->shape.samples;
-  double total = 0.0;
   for (int64_t group = 0; group < self->shape.prompts; ++group) {
     const float *const r = reward + group * samples;
-    double sum = 0.0;
+    const double middle = mean(r, samples);
     double squares = 0.0;
     for (int64_t i = 0; i < samples; ++i) {
-      sum += (double)r[i];
-    }
-    const double mean = sum / (double)samples;
-    for (int64_t i = 0; i < samples; ++i) {
-      squares += ((double)r[i] - mean) * ((double)r[i] - mean);
+      squares += ((double)r[i] - middle) * ((double)r[i] - middle);
     }
     const double deviation = sqrt(squares / (double)(samples - 1));
     for (int64_t i = 0; i < samples; ++i) {
       self->advantages[group * samples + i] =
-          (float)(((double)r[i] - mean) / (deviation + epsilon));
+          (float)(((double)r[i] - middle) / (deviation + epsilon));
     }
-    total += mean;
   }
-  return total / (double)self->shape.prompts;
+}
+
+// --------------------------------------------------------------------------------------- selection
+
+static int32_t add_parts(const train_learner *self, rft_selection *selection, rft_error *error)
+{
+  int32_t code = RFT_OK;
+  for (int64_t i = 0; code == RFT_OK && i < self->teacher.blocks; ++i) {
+    code = self->algorithm->loss->selection_add(selection, &self->part[i].batch, error);
+  }
+  return code;
 }
 
 static int32_t run_selection(train_learner *self, rft_selection *selection,
@@ -86,20 +100,17 @@ static int32_t run_selection(train_learner *self, rft_selection *selection,
 {
   const rft_policy_loss *const loss = self->algorithm->loss;
   rft_selection_report report = {.struct_size = sizeof report,
-                                 .metrics = self->part_metrics,
+                                 .metrics = self->selection_metrics,
                                  .metric_count = loss->metric_count};
-  int32_t code = RFT_OK;
-  for (int64_t i = 0; code == RFT_OK && i < self->teacher.blocks; ++i) {
-    code = loss->selection_add(selection, &self->part[i].batch, error);
-  }
-  if (code == RFT_OK) {
-    code = loss->selection_finish(selection, NULL, &report, error);
-  }
+  // A rank whose add failed finishes too, for the others wait for it (P17).
+  const int32_t added = add_parts(self, selection, error);
+  int32_t code = loss->selection_finish(selection, self->group->collectives, &report,
+                                        added == RFT_OK ? error : NULL);
+  code = added == RFT_OK ? code : added;
   for (int64_t i = 0; code == RFT_OK && i < self->teacher.blocks; ++i) {
     code = loss->selection_mask(selection, i, &self->part[i].keep, error);
   }
   if (code == RFT_OK) {
-    rft_metrics_combine(loss, RFT_METRIC_SELECTION, self->metrics, self->part_metrics);
     reduction->valid_tokens = report.valid_tokens;
     reduction->kept_tokens = report.kept_tokens;
     reduction->sequences = report.sequences;
@@ -107,93 +118,176 @@ static int32_t run_selection(train_learner *self, rft_selection *selection,
   return code;
 }
 
-// Which tokens the optimizer batch keeps: chosen once over all of it, whatever the micro-batches.
+// Which tokens the optimizer batch keeps: chosen once over all of it, whatever the micro-batches
+// and ranks.
 static int32_t select_tokens(train_learner *self, rft_reduction *reduction, rft_error *error)
 {
   const rft_policy_loss *const loss = self->algorithm->loss;
   if (loss->selection_begin == NULL) {
-    const int64_t sequences = self->teacher.sequences;
-    reduction->sequences = sequences;
-    reduction->valid_tokens = sequences * self->shape.task.answer_length;
+    reduction->sequences = rollout_all_prompts(&self->shape) * self->shape.samples;
+    reduction->valid_tokens = reduction->sequences * self->shape.task.answer_length;
     reduction->kept_tokens = reduction->valid_tokens;
     return RFT_OK;
   }
   rft_selection *selection = NULL;
   int32_t code = loss->selection_begin(self->algorithm->instance, &selection, error);
+  code = self->group->agree(self->group, code, error);
   if (code == RFT_OK) {
     code = run_selection(self, selection, reduction, error);
-    loss->selection_end(selection);
+  }
+  loss->selection_end(selection);
+  return code;
+}
+
+static int32_t check_selection(const train_learner *self, const rollout_batch *batch,
+                               const rft_reduction *reduction, rft_error *error)
+{
+  const train_group *const group = self->group;
+  const train_selected selected = {.loss = self->algorithm->loss,
+                                   .instance = self->algorithm->instance,
+                                   .sequences = self->teacher.sequences,
+                                   .tokens = self->shape.task.answer_length,
+                                   .logprob = self->teacher.logprob,
+                                   .old_logprob = batch->logprob,
+                                   .advantages = self->advantages,
+                                   .keep = self->keep,
+                                   .counts = reduction,
+                                   .metrics = self->selection_metrics};
+  return group->check == NULL || selected.loss->selection_begin == NULL
+             ? RFT_OK
+             : group->check(group, &selected, error);
+}
+
+// -------------------------------------------------------------------------------------------- loss
+
+// Loss and d loss / d logprob, micro-batch by micro-batch.
+static int32_t evaluate(train_learner *self, const rft_reduction *reduction, rft_error *error)
+{
+  const rft_policy_loss *const loss = self->algorithm->loss;
+  int32_t code = RFT_OK;
+  for (int64_t i = 0; code == RFT_OK && i < self->teacher.blocks; ++i) {
+    learner_part *const part = &self->part[i];
+    rft_output output = {.struct_size = sizeof output,
+                         .gradient = &part->dlogprob,
+                         .metrics = self->part_metrics + i * loss->metric_count,
+                         .metric_count = loss->metric_count};
+    code = loss->evaluate(self->algorithm->instance, &part->batch,
+                          loss->selection_begin == NULL ? NULL : &part->keep, reduction, &output,
+                          error);
+    part->loss = output.loss;
   }
   return code;
 }
 
-// Loss and d loss / d logprob, micro-batch by micro-batch; the parts add up.
-static int32_t evaluate(train_learner *self, const rft_reduction *reduction, double *total,
-                        rft_error *error)
+static void start_totals(train_learner *self)
 {
   const rft_policy_loss *const loss = self->algorithm->loss;
-  *total = 0.0;
-  for (int64_t i = 0; i < self->teacher.blocks; ++i) {
-    learner_part *const part = &self->part[i];
-    rft_output output = {.struct_size = sizeof output,
-                         .gradient = &part->dlogprob,
-                         .metrics = self->part_metrics,
-                         .metric_count = loss->metric_count};
-    const int32_t code = loss->evaluate(self->algorithm->instance, &part->batch,
-                                        loss->selection_begin == NULL ? NULL : &part->keep,
-                                        reduction, &output, error);
-    if (code != RFT_OK) {
-      return code;
-    }
-    rft_metrics_combine(loss, RFT_METRIC_EVALUATE, self->metrics, self->part_metrics);
-    *total += output.loss;
+  self->totals[LEARNER_LOSS] = 0.0;
+  self->totals[LEARNER_REWARDS] = 0.0;
+  rft_metrics_reset(loss, self->totals + LEARNER_METRICS);
+  if (loss->selection_begin != NULL) {
+    rft_metrics_combine(loss, RFT_METRIC_SELECTION, self->totals + LEARNER_METRICS,
+                        self->selection_metrics);
   }
-  rft_metrics_finish(loss, self->metrics);
-  return RFT_OK;
+}
+
+// The parts of the micro-batches add up, over all ranks.
+static int32_t add_up(train_learner *self, const float *reward, rft_error *error)
+{
+  const train_group *const group = self->group;
+  const rft_policy_loss *const loss = self->algorithm->loss;
+  const int64_t bytes = (LEARNER_METRICS + loss->metric_count) * (int64_t)sizeof(double);
+  start_totals(self);
+  int32_t code = group->take(group, self->totals, bytes, error);
+  for (int64_t i = 0; i < self->teacher.blocks; ++i) {
+    self->totals[LEARNER_LOSS] += self->part[i].loss;
+    rft_metrics_combine(loss, RFT_METRIC_EVALUATE, self->totals + LEARNER_METRICS,
+                        self->part_metrics + i * loss->metric_count);
+  }
+  for (int64_t i = 0; i < self->shape.prompts; ++i) {
+    self->totals[LEARNER_REWARDS] += mean(reward + i * self->shape.samples, self->shape.samples);
+  }
+  if (code == RFT_OK) {
+    code = group->give(group, self->totals, bytes, error);
+  }
+  rft_metrics_finish(loss, self->totals + LEARNER_METRICS);
+  return code;
+}
+
+static int32_t add_gradients(train_learner *self, const train_policy *policy, rft_error *error)
+{
+  const train_group *const group = self->group;
+  const int64_t bytes = policy->count * (int64_t)sizeof(float);
+  teacher_backward(&self->teacher, policy);
+  const int32_t code = group->take(group, self->teacher.gradient, bytes, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  teacher_add_gradients(&self->teacher);
+  return group->give(group, self->teacher.gradient, bytes, error);
+}
+
+// ------------------------------------------------------------------------------------------ update
+
+static int32_t compute_loss(train_learner *self, const rollout_batch *batch, rft_error *error)
+{
+  const train_group *const group = self->group;
+  rft_reduction reduction = {.struct_size = sizeof reduction};
+  int32_t code = select_tokens(self, &reduction, error);
+  if (code == RFT_OK) {
+    code = evaluate(self, &reduction, error);
+  }
+  code = group->agree(group, code, error);
+  return code == RFT_OK ? check_selection(self, batch, &reduction, error) : code;
 }
 
 int32_t learner_update(train_learner *self, train_policy *policy, const rollout_batch *batch,
                        learner_step *step, rft_error *error)
 {
-  rft_reduction reduction = {.struct_size = sizeof reduction};
-  learner_step result = {.reward = group_advantages(self, batch->reward)};
-
+  group_advantages(self, batch->reward);
   teacher_forward(&self->teacher, policy, batch->sequences);
   for (int64_t i = 0; i < self->teacher.blocks; ++i) {
     view_part(self, i, batch);
   }
-  rft_metrics_reset(self->algorithm->loss, self->metrics);
-  int32_t code = select_tokens(self, &reduction, error);
+  int32_t code = compute_loss(self, batch, error);
   if (code == RFT_OK) {
-    code = evaluate(self, &reduction, &result.loss, error);
+    code = add_up(self, batch->reward, error);
   }
   if (code == RFT_OK) {
-    teacher_backward(&self->teacher, policy);
-    result.gradient_norm =
-        adamw_step(&self->adamw, &self->options, policy->parameters, self->teacher.gradient);
-    *step = result;
+    code = add_gradients(self, policy, error);
+  }
+  if (code == RFT_OK) {
+    *step = (learner_step){
+        .loss = self->totals[LEARNER_LOSS],
+        .reward = self->totals[LEARNER_REWARDS] / (double)rollout_all_prompts(&self->shape),
+        .gradient_norm =
+            adamw_step(&self->adamw, &self->options, policy->parameters, self->teacher.gradient)};
   }
   return code;
 }
 
 int32_t learner_init(train_learner *self, const train_algorithm *algorithm,
-                     const rollout_shape *shape, const adamw_options *options,
-                     int64_t micro_batches, const train_policy *policy, rft_error *error)
+                     const train_group *group, const rollout_shape *shape,
+                     const adamw_options *options, int64_t micro_batches,
+                     const train_policy *policy, rft_error *error)
 {
   const int64_t sequences = rollout_sequences(shape);
   const size_t tokens = (size_t)(sequences * shape->task.answer_length);
-  const size_t metrics = (size_t)algorithm->loss->metric_count + 1;
-  *self = (train_learner){.algorithm = algorithm,
-                          .shape = *shape,
-                          .options = *options,
-                          .part = calloc((size_t)micro_batches, sizeof(learner_part)),
-                          .advantages = calloc((size_t)sequences, sizeof(float)),
-                          .mask = malloc(tokens),
-                          .keep = malloc(tokens),
-                          .metrics = calloc(metrics, sizeof(double)),
-                          .part_metrics = calloc(metrics, sizeof(double))};
+  const size_t metrics = (size_t)algorithm->loss->metric_count;
+  *self =
+      (train_learner){.algorithm = algorithm,
+                      .group = group,
+                      .shape = *shape,
+                      .options = *options,
+                      .part = calloc((size_t)micro_batches, sizeof(learner_part)),
+                      .advantages = calloc((size_t)sequences, sizeof(float)),
+                      .mask = malloc(tokens),
+                      .keep = malloc(tokens),
+                      .selection_metrics = calloc(metrics + 1, sizeof(double)),
+                      .part_metrics = calloc((size_t)micro_batches * metrics + 1, sizeof(double)),
+                      .totals = calloc(LEARNER_METRICS + metrics, sizeof(double))};
   if (self->part == NULL || self->advantages == NULL || self->mask == NULL || self->keep == NULL ||
-      self->metrics == NULL || self->part_metrics == NULL ||
+      self->selection_metrics == NULL || self->part_metrics == NULL || self->totals == NULL ||
       !adamw_init(&self->adamw, policy->count) ||
       !teacher_init(&self->teacher, &shape->task, policy, sequences, micro_batches,
                     parallel_service(algorithm_host(algorithm)))) {
@@ -214,7 +308,8 @@ void learner_free(train_learner *self)
   free(self->advantages);
   free(self->mask);
   free(self->keep);
-  free(self->metrics);
+  free(self->selection_metrics);
   free(self->part_metrics);
+  free(self->totals);
   *self = (train_learner){0};
 }

@@ -8,6 +8,7 @@
 
 #include "adamw.h"
 #include "algorithm.h"
+#include "group.h"
 #include "rollout.h"
 #include "teacher.h"
 
@@ -15,17 +16,22 @@ typedef struct learner_part learner_part; // a micro-batch as the policy loss se
 
 typedef struct train_learner {
   const train_algorithm *algorithm;
-  rollout_shape shape;
+  const train_group *group;
+  rollout_shape shape; // this rank's share
   adamw_options options;
   train_adamw adamw;
-  train_teacher teacher; // its blocks are the micro-batches
-  learner_part *part;    // [micro-batches]
-  float *advantages;     // [sequences]
-  uint8_t *mask;         // [sequences, answer_length]: every answer digit is valid
-  uint8_t *keep;         // [sequences, answer_length]: what the selection keeps of them
-  double *metrics;       // [metric_count], of the last step
-  double *part_metrics;  // [metric_count]
+  train_teacher teacher;     // its blocks are the micro-batches
+  learner_part *part;        // [micro-batches]
+  float *advantages;         // [sequences]
+  uint8_t *mask;             // [sequences, answer_length]: every answer digit is valid
+  uint8_t *keep;             // [sequences, answer_length]: what the selection keeps of them
+  double *selection_metrics; // [metric_count], of the last step
+  double *part_metrics;      // [micro-batches, metric_count], likewise
+  double *totals;            // [LEARNER_METRICS + metric_count], likewise, over all ranks
 } train_learner;
+
+// Where in `totals`: the loss, the groups' mean rewards, then the metrics of the policy loss.
+enum { LEARNER_LOSS, LEARNER_REWARDS, LEARNER_METRICS };
 
 typedef struct learner_step {
   double loss;
@@ -34,11 +40,13 @@ typedef struct learner_step {
 } learner_step;
 
 int32_t learner_init(train_learner *self, const train_algorithm *algorithm,
-                     const rollout_shape *shape, const adamw_options *options,
-                     int64_t micro_batches, const train_policy *policy, rft_error *error);
+                     const train_group *group, const rollout_shape *shape,
+                     const adamw_options *options, int64_t micro_batches,
+                     const train_policy *policy, rft_error *error);
 void learner_free(train_learner *self);
 
-// Improves the policy with one batch. On an error the policy is as it was.
+// Improves the policy with one batch: this rank's share of it. On an error the policy is as it was,
+// and all ranks give the same code. [collective]
 int32_t learner_update(train_learner *self, train_policy *policy, const rollout_batch *batch,
                        learner_step *step, rft_error *error);
 

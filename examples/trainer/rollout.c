@@ -11,6 +11,11 @@ int64_t rollout_sequences(const rollout_shape *shape)
   return shape->prompts * shape->samples;
 }
 
+int64_t rollout_all_prompts(const rollout_shape *shape)
+{
+  return shape->before + shape->prompts + shape->after;
+}
+
 int64_t rollout_sequence_length(const rollout_shape *shape)
 {
   return shape->task.prompt_length + shape->task.answer_length;
@@ -65,8 +70,13 @@ void rollout_sample(rollout_sampler *self, const train_policy *policy, int64_t i
   const train_task *const task = &self->shape.task;
   const int64_t sequences = rollout_sequences(&self->shape);
   const int64_t length = rollout_sequence_length(&self->shape);
+  const int64_t first = (index * rollout_all_prompts(&self->shape) + self->shape.before) *
+                        self->shape.samples; // of this run's sequences, all ranks together
 
   train_rng prompts = rng_make(self->seed, RNG_PROMPT, index);
+  for (int64_t p = 0; p < self->shape.before; ++p) {
+    task_draw(task, false, &prompts, batch->sequences);
+  }
   for (int64_t s = 0; s < sequences; ++s) {
     uint8_t *const prompt = batch->sequences + s * length;
     if (s % self->shape.samples == 0) {
@@ -74,7 +84,7 @@ void rollout_sample(rollout_sampler *self, const train_policy *policy, int64_t i
     } else {
       memcpy(prompt, prompt - length, (size_t)task->prompt_length);
     }
-    self->generators[s] = rng_make(self->seed, RNG_SAMPLE, index * sequences + s);
+    self->generators[s] = rng_make(self->seed, RNG_SAMPLE, first + s);
   }
   decode(&self->decoder, policy, batch->sequences, sequences, self->generators, batch->logprob);
   for (int64_t s = 0; s < sequences; ++s) {

@@ -12,6 +12,8 @@ typedef struct rollout_shape {
   train_task task;
   int64_t prompts; // problems of a batch
   int64_t samples; // answers to each problem
+  int64_t before;  // problems of the same batch that lower ranks of the group have
+  int64_t after;   // and higher ones
 } rollout_shape;
 
 // One batch; sequence s answers prompt s / samples. Memory is the owner's.
@@ -23,6 +25,9 @@ typedef struct rollout_batch {
 } rollout_batch;
 
 int64_t rollout_sequences(const rollout_shape *shape);
+
+// Problems of the whole group's batch.
+int64_t rollout_all_prompts(const rollout_shape *shape);
 int64_t rollout_sequence_length(const rollout_shape *shape);
 
 bool rollout_batch_init(rollout_batch *self, const rollout_shape *shape);

@@ -111,6 +111,10 @@ void teacher_backward(train_teacher *self, const train_policy *policy)
   teacher_call call = {.self = self, .policy = policy};
   parallel_run(self->parallel, self->blocks, backward_block, &call);
   memset(self->gradient, 0, (size_t)self->parameters * sizeof(float));
+}
+
+void teacher_add_gradients(train_teacher *self)
+{
   for (int64_t i = 0; i < self->blocks; ++i) {
     for (int64_t j = 0; j < self->parameters; ++j) {
       self->gradient[j] += self->block[i].gradient[j];

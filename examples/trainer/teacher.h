@@ -37,7 +37,10 @@ void teacher_free(train_teacher *self);
 // Fills `logprob` from sequences[sequences, prompt_length + answer_length].
 void teacher_forward(train_teacher *self, const train_policy *policy, const uint8_t *sequences);
 
-// Fills `gradient` from `dlogprob`. Blocks are added in order, whatever thread ran them.
+// Fills the blocks' gradients from `dlogprob`, and sets `gradient` to 0.
 void teacher_backward(train_teacher *self, const train_policy *policy);
+
+// Adds the blocks' gradients to `gradient`, in order, whatever thread filled them.
+void teacher_add_gradients(train_teacher *self);
 
 #endif // TRAIN_TEACHER_H

@@ -23,9 +23,11 @@ enum { EVALUATION_BLOCKS = 8 };
 
 typedef struct train_run {
   const train_config *config;
+  const train_group *group;
   train_progress *progress;
   const volatile sig_atomic_t *stop;
-  rollout_shape shape;
+  rollout_shape shape;   // this rank's share
+  int64_t micro_batches; // likewise
   train_algorithm algorithm;
   const rft_parallel *parallel;
   json_t *identity;
@@ -36,12 +38,47 @@ typedef struct train_run {
   async_rollouts *async; // mode async
   train_log log;
   int64_t update;   // optimizer steps taken
-  double accuracy;  // measured last
+  double accuracy;  // measured last, by rank 0
   int64_t taken;    // optimizer steps of this process
   double staleness; // their sum
 } train_run;
 
 // ------------------------------------------------------------------------------------------ setup
+
+static bool leads(const train_run *run)
+{
+  return run->group->rank == 0;
+}
+
+static int32_t agree(const train_run *run, int32_t code, rft_error *error)
+{
+  return run->group->agree(run->group, code, error);
+}
+
+// What every rank would say is said by one.
+static void say(void *progress, int32_t level, const char *message)
+{
+  if (progress != NULL) {
+    progress_message(progress, level, message);
+  }
+}
+
+// Whole problems, so that a group of answers has its advantages on one rank.
+static void take_share(train_run *run)
+{
+  const train_config *const config = run->config;
+  const train_group *const group = run->group;
+  const int64_t first = parallel_split(config->prompts, group->size, group->rank);
+  const int64_t end = parallel_split(config->prompts, group->size, group->rank + 1);
+  run->shape = (rollout_shape){.task = task_make(config->digits),
+                               .prompts = end - first,
+                               .samples = config->samples,
+                               .before = first,
+                               .after = config->prompts - end};
+  const int64_t parts = (config->micro_batches + group->size - 1) / group->size;
+  const int64_t most = rollout_sequences(&run->shape);
+  run->micro_batches = parts < most ? parts : most;
+}
 
 static void describe(const train_run *run)
 {
@@ -58,8 +95,8 @@ static int32_t out_of_memory(rft_error *error)
   return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory for the model and its rollouts");
 }
 
-// The base policy: read from its file, or trained, and then written for the next run.
-static int32_t make_base(train_run *run, rft_error *error)
+// Read from its file, or trained, and then written for the next run.
+static int32_t find_base(train_run *run, rft_error *error)
 {
   const train_config *const config = run->config;
   const char *const path = config->warm_start_file;
@@ -76,6 +113,15 @@ static int32_t make_base(train_run *run, rft_error *error)
   }
   json_decref(identity);
   return code;
+}
+
+// The base policy of all ranks.
+static int32_t make_base(train_run *run, rft_error *error)
+{
+  const int32_t code = agree(run, leads(run) ? find_base(run, error) : RFT_OK, error);
+  const int64_t bytes = run->policy.count * (int64_t)sizeof(float);
+  return code == RFT_OK ? run->group->share(run->group, run->policy.parameters, bytes, error)
+                        : code;
 }
 
 static checkpoint_state state_of(train_run *run)
@@ -120,11 +166,11 @@ static int32_t make_model(train_run *run, rft_error *error)
     return out_of_memory(error);
   }
   if (!config_is_async(config) && !stale_init(&run->queue, config->staleness, &run->shape, shape,
-                                              seed, config->micro_batches, run->parallel)) {
+                                              seed, run->micro_batches, run->parallel)) {
     return out_of_memory(error);
   }
-  return learner_init(&run->learner, &run->algorithm, &run->shape, &options, config->micro_batches,
-                      &run->policy, error);
+  return learner_init(&run->learner, &run->algorithm, run->group, &run->shape, &options,
+                      run->micro_batches, &run->policy, error);
 }
 
 static int32_t start_rollouts(train_run *run, bool resume, rft_error *error)
@@ -144,26 +190,34 @@ static int32_t start_rollouts(train_run *run, bool resume, rft_error *error)
   return RFT_OK;
 }
 
-static int32_t set_up(train_run *run, bool resume, rft_error *error)
+static int32_t open_model(train_run *run, rft_error *error)
 {
   const train_config *const config = run->config;
-  run->shape = (rollout_shape){
-      .task = task_make(config->digits), .prompts = config->prompts, .samples = config->samples};
-  int32_t code = algorithm_open(&run->algorithm, config, progress_message, run->progress, error);
+  take_share(run);
+  const int32_t code =
+      algorithm_open(&run->algorithm, config, say, leads(run) ? run->progress : NULL, error);
   if (code != RFT_OK) {
     return code;
   }
   run->parallel = parallel_service(algorithm_host(&run->algorithm));
   run->identity = checkpoint_run_identity(config, run->algorithm.preset);
   describe(run);
-  code = make_model(run, error);
+  return make_model(run, error);
+}
+
+static int32_t set_up(train_run *run, bool resume, rft_error *error)
+{
+  int32_t code = agree(run, open_model(run, error), error);
   if (code == RFT_OK) {
     code = resume ? load_run(run, error) : make_base(run, error);
   }
   if (code == RFT_OK) {
-    code = log_open(&run->log, config->log, run->update, error);
+    code = log_open(&run->log, leads(run) ? run->config->log : NULL, run->update, error);
   }
-  return code == RFT_OK ? start_rollouts(run, resume, error) : code;
+  if (code == RFT_OK) {
+    code = start_rollouts(run, resume, error);
+  }
+  return agree(run, code, error);
 }
 
 static void tear_down(train_run *run)
@@ -227,12 +281,12 @@ static int32_t report(train_run *run, const rollout_batch *batch, const learner_
                      .gradient_norm = step->gradient_norm,
                      .accuracy = (double)NAN,
                      .policy_loss = run->algorithm.loss,
-                     .metrics = run->learner.metrics};
+                     .metrics = run->learner.totals + LEARNER_METRICS};
   int32_t code = RFT_OK;
   if (config->record != NULL && run->update == config->record_update) {
     code = record_write(config->record, &run->learner, batch, run->update, error);
   }
-  if (code == RFT_OK && is_evaluated(run)) {
+  if (code == RFT_OK && leads(run) && is_evaluated(run)) {
     run->accuracy = held_out_accuracy(&run->held_out, &run->policy);
     entry.accuracy = run->accuracy;
   }
@@ -248,18 +302,30 @@ static int32_t report(train_run *run, const rollout_batch *batch, const learner_
   return code;
 }
 
+static double measure(train_run *run)
+{
+  return leads(run) ? held_out_accuracy(&run->held_out, &run->policy) : 0.0;
+}
+
+// A signal may reach the ranks at different updates: they stop at the same.
+static bool is_stopped(const train_run *run)
+{
+  return agree(run, *run->stop ? RFT_CANCELLED : RFT_OK, NULL) != RFT_OK;
+}
+
 static int32_t loop(train_run *run, rft_error *error)
 {
   int32_t code = RFT_OK;
   progress_begin(run->progress, run->update);
-  run->accuracy = held_out_accuracy(&run->held_out, &run->policy);
-  while (code == RFT_OK && run->update < run->config->updates && !*run->stop) {
+  run->accuracy = measure(run);
+  while (code == RFT_OK && run->update < run->config->updates && !is_stopped(run)) {
     rollout_batch batch;
     learner_step step;
     const double start = progress_clock();
     code = take_update(run, &batch, &step, error);
     if (code == RFT_OK) {
       code = report(run, &batch, &step, progress_clock() - start, error);
+      code = agree(run, code, error);
     }
   }
   if (code == RFT_OK && run->config->checkpoint != NULL) {
@@ -268,10 +334,11 @@ static int32_t loop(train_run *run, rft_error *error)
   return code;
 }
 
-int32_t train(const train_config *config, bool resume, train_progress *progress,
-              const volatile sig_atomic_t *stop, train_result *result, rft_error *error)
+int32_t train(const train_config *config, bool resume, const train_group *group,
+              train_progress *progress, const volatile sig_atomic_t *stop, train_result *result,
+              rft_error *error)
 {
-  train_run run = {.config = config, .progress = progress, .stop = stop};
+  train_run run = {.config = config, .group = group, .progress = progress, .stop = stop};
   const double start = progress_clock();
   int32_t code = set_up(&run, resume, error);
   if (code == RFT_OK) {
@@ -279,7 +346,7 @@ int32_t train(const train_config *config, bool resume, train_progress *progress,
   }
   if (code == RFT_OK) {
     *result = (train_result){.update = run.update,
-                             .accuracy = held_out_accuracy(&run.held_out, &run.policy),
+                             .accuracy = measure(&run),
                              .seconds = progress_clock() - start,
                              .staleness = run.taken == 0 ? 0.0 : run.staleness / (double)run.taken};
     if (run.update < config->updates) {

@@ -7,6 +7,7 @@
 #define TRAIN_TRAIN_H
 
 #include "config.h"
+#include "group.h"
 #include "progress.h"
 
 #include <signal.h>
@@ -19,8 +20,10 @@ typedef struct train_result {
 } train_result;
 
 // Trains to the end or until *stop is set, which is RFT_CANCELLED and saves the run where the
-// config names a checkpoint. `resume`: go on from that checkpoint.
-int32_t train(const train_config *config, bool resume, train_progress *progress,
-              const volatile sig_atomic_t *stop, train_result *result, rft_error *error);
+// config names a checkpoint. `resume`: go on from that checkpoint. Rank 0 of the group reads and
+// writes the files and measures accuracy; all ranks give the same code. [collective]
+int32_t train(const train_config *config, bool resume, const train_group *group,
+              train_progress *progress, const volatile sig_atomic_t *stop, train_result *result,
+              rft_error *error);
 
 #endif // TRAIN_TRAIN_H

@@ -42,6 +42,7 @@ static void step(warm_start_run *run, train_policy *policy, int64_t index)
     run->teacher.dlogprob[i] = -1.0F / (float)digits;
   }
   teacher_backward(&run->teacher, policy);
+  teacher_add_gradients(&run->teacher);
   adamw_step(&run->adamw, &options, policy->parameters, run->teacher.gradient);
 }
 
