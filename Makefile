@@ -114,13 +114,8 @@ $(BUILD)/settings: force
 	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
 
 -include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
-<<<<<<< HEAD
-  $(plugin_objects) $(trainer_objects) $(test_objects)) \
-  $(patsubst %.so,%.d,$(fixtures) $(host_fixtures) $(plugin_fixtures)))
-=======
   $(plugin_objects) $(trainer_objects) $(mpi_objects) $(mpi_test_objects) $(test_objects)) \
-  $(fixtures:.so=.d) $(host_fixtures:.so=.d) $(plugin_fixtures:.so=.d))
->>>>>>> mpi
+  $(patsubst %.so,%.d,$(fixtures) $(host_fixtures) $(plugin_fixtures)))
 
 # --------------------------------------------------------------------------------------- products
 
