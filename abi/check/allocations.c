@@ -43,6 +43,9 @@ bool check_allocations_watchable(void)
 #if defined(__GLIBC__) && !defined(SANITIZED) && !defined(__SANITIZE_ADDRESS__) &&                 \
     !defined(__SANITIZE_THREAD__)
 
+// NOLINTBEGIN(bugprone-reserved-identifier, cert-dcl37-c, cert-dcl51-cpp)
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): glibc's have underscores, too
+
 // The names that glibc gives its own functions, so that a program can replace them.
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t count, size_t size);
@@ -108,5 +111,8 @@ void free(void *memory)
   live -= watching && memory != NULL;
   __libc_free(memory);
 }
+
+// NOLINTEND(readability-inconsistent-declaration-parameter-name)
+// NOLINTEND(bugprone-reserved-identifier, cert-dcl37-c, cert-dcl51-cpp)
 
 #endif

@@ -33,6 +33,25 @@ static void expect_together(const char *fault)
   EXPECT(fault == NULL, "%s", fault);
 }
 
+static void expect_same_report(const check_subject *subject, const check_selected *found,
+                               const check_selected *whole, int rank, int size)
+{
+  EXPECT(found->code == RFT_OK, "rank %d of %d: %s returns %d: %.400s", rank, size, found->function,
+         found->code, found->error.message);
+  EXPECT(found->report.valid_tokens == whole->report.valid_tokens &&
+             found->report.kept_tokens == whole->report.kept_tokens &&
+             found->report.sequences == whole->report.sequences,
+         "rank %d of %d reports %" PRId64 " of %" PRId64 " tokens kept, one rank %" PRId64
+         " of %" PRId64,
+         rank, size, found->report.kept_tokens, found->report.valid_tokens,
+         whole->report.kept_tokens, whole->report.valid_tokens);
+  for (int64_t i = 0; i < subject->loss->metric_count; ++i) {
+    EXPECT(found->metrics[i] == whole->metrics[i],
+           "rank %d of %d reports %.17g as metric \"%.64s\", one rank %.17g", rank, size,
+           found->metrics[i], subject->loss->metrics[i]->name, whole->metrics[i]);
+  }
+}
+
 // The ranks' masks, one after the other, are those of one rank with all rows.
 static void compare(const check_subject *subject, const check_values *values, const int64_t *cuts,
                     int size)
@@ -47,18 +66,7 @@ static void compare(const check_subject *subject, const check_values *values, co
   int64_t position = 0;
   for (int i = 0; i < size; ++i) {
     const check_selected *const selected = &ranks[i].selected;
-    EXPECT(selected->code == RFT_OK, "rank %d of %d: %s returns %d: %.400s", i, size,
-           selected->function, selected->code, selected->error.message);
-    EXPECT(selected->report.valid_tokens == whole.report.valid_tokens &&
-               selected->report.kept_tokens == whole.report.kept_tokens &&
-               selected->report.sequences == whole.report.sequences,
-           "rank %d of %d reports %" PRId64 " of %" PRId64 " tokens kept, one rank %" PRId64
-           " of %" PRId64,
-           i, size, selected->report.kept_tokens, selected->report.valid_tokens,
-           whole.report.kept_tokens, whole.report.valid_tokens);
-    EXPECT(memcmp(selected->metrics, whole.metrics,
-                  (size_t)subject->loss->metric_count * sizeof(double)) == 0,
-           "rank %d of %d reports other metrics than one rank with all rows", i, size);
+    expect_same_report(subject, selected, &whole, i, size);
     for (int64_t k = 0; k < selected->count; ++k, ++position) {
       EXPECT(selected->mask[k] == whole.mask[position],
              "rank %d of %d: another mask than of one rank with all rows, at position %" PRId64, i,

@@ -56,9 +56,9 @@ static void mutated_text(const check_subject *subject)
   rng r = {subject->seed};
   char *const text = complete_config(subject);
   const size_t length = strlen(text);
-  char *const copy = check_memory(length, PLAIN);
+  char *const copy = check_memory(length + 1, PLAIN);
   for (int i = 0; i < 2000; ++i) {
-    memcpy(copy, text, length);
+    strcpy(copy, text);
     for (int64_t changes = 1 + rng_below(&r, 3); changes > 0; --changes) {
       copy[rng_below(&r, (int64_t)length)] = (char)rng_bits(&r);
     }
@@ -78,6 +78,14 @@ static void truncated_text(const check_subject *subject)
   free(text);
 }
 
+// Without the NUL.
+static void put(char *at, const char *text)
+{
+  while (*text != '\0') {
+    *at++ = *text++;
+  }
+}
+
 static void deep_text(const check_subject *subject)
 {
   enum { DEPTH = 1000000 };
@@ -85,7 +93,7 @@ static void deep_text(const check_subject *subject)
   memset(text, '[', DEPTH);
   expect_refused(subject, text, DEPTH, "a million open arrays");
   for (int i = 0; i + 5 <= DEPTH; i += 5) {
-    memcpy(text + i, "{\"a\":", 5);
+    put(text + i, "{\"a\":");
   }
   expect_refused(subject, text, DEPTH, "200000 open objects");
 }
@@ -95,8 +103,8 @@ static void huge_text(const check_subject *subject)
   enum { SIZE = 8 << 20, MANY = 1 << 16 };
   char *const text = check_memory(SIZE, PLAIN);
   memset(text, 'a', SIZE);
-  memcpy(text, "{\"", 2);
-  memcpy(text + SIZE - 5, "\": 1}", 5);
+  put(text, "{\"");
+  put(text + SIZE - 5, "\": 1}");
   expect_refused(subject, text, SIZE, "a key of 8 MiB");
   memset(text, ' ', MANY);
   expect_refused(subject, text, MANY, "65536 spaces");

@@ -118,28 +118,33 @@ static void refusal_frees_all(const check_subject *subject)
 
 enum { MOST_ALLOCATIONS = 20000 };
 
+// What a call has to do when its n-th allocation fails.
+static void judge_failure(const char *function, int64_t n, int32_t code, const rft_error *error,
+                          const check_allocations *after)
+{
+  EXPECT(code == RFT_OK || code == RFT_RESOURCE_EXHAUSTED,
+         "%s, allocation %" PRId64 " fails: expected code %d, found %d: %.300s", function, n,
+         RFT_RESOURCE_EXHAUSTED, code, error->message);
+  EXPECT(code == RFT_OK || error->message[0] != '\0',
+         "%s, allocation %" PRId64 " fails: there is no error message", function, n);
+  EXPECT(after->live == 0, "%s, allocation %" PRId64 " fails: %" PRId64 " allocations are left",
+         function, n, after->live);
+}
+
 // Calls `call` with its n-th allocation failing, for every n, until one call needs fewer.
 static void fail_every_allocation(const char *function, const check_subject *subject, void *context,
                                   int32_t (*call)(const check_subject *subject, void *context,
                                                   rft_error *error))
 {
-  for (int64_t n = 1; n < MOST_ALLOCATIONS; ++n) {
+  check_allocations after = {.made = INT64_MAX};
+  for (int64_t n = 1; n <= after.made && n < MOST_ALLOCATIONS; ++n) {
     rft_error error = {.struct_size = sizeof error};
     check_allocations_watch(n);
     const int32_t code = call(subject, context, &error);
-    const check_allocations after = check_allocations_stop();
-    if (after.made < n) {
-      EXPECT(code == RFT_OK, "%s returns %d when no allocation fails: %.400s", function, code,
-             error.message);
-      return;
-    }
-    EXPECT(code == RFT_OK || code == RFT_RESOURCE_EXHAUSTED,
-           "%s, allocation %" PRId64 " fails: expected code %d, found %d: %.300s", function, n,
-           RFT_RESOURCE_EXHAUSTED, code, error.message);
-    EXPECT(code == RFT_OK || error.message[0] != '\0',
-           "%s, allocation %" PRId64 " fails: there is no error message", function, n);
-    EXPECT(after.live == 0, "%s, allocation %" PRId64 " fails: %" PRId64 " allocations are left",
-           function, n, after.live);
+    after = check_allocations_stop();
+    EXPECT(after.made >= n || code == RFT_OK, "%s returns %d when no allocation fails: %.400s",
+           function, code, error.message);
+    judge_failure(function, n, code, &error, &after);
   }
 }
 

@@ -130,7 +130,7 @@ static void run_in_child(check_runner *runner, const check *judged, check_result
     return;
   }
   const double start = seconds_now();
-  fflush(NULL);
+  (void)fflush(NULL);
   const pid_t child = fork();
   if (child == 0) {
     close(channel[0]);

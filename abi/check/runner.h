@@ -32,6 +32,6 @@ typedef struct check_runner {
 const check_result *check_runner_run(check_runner *runner, int index);
 
 /// Runs one check in this process, which ends with the verdict on standard output.
-_Noreturn void check_runner_run_here(const check_runner *runner, int index);
+__attribute__((noreturn)) void check_runner_run_here(const check_runner *runner, int index);
 
 #endif // RFT_CHECK_RUNNER_H

@@ -138,7 +138,7 @@ check_values check_values_spread(rng *r, int64_t rows, int64_t columns)
 
 rft_batch **check_split(const check_values *values, int parts, const check_form *form)
 {
-  rft_batch **const batches = check_memory((size_t)parts * sizeof *batches, PLAIN);
+  rft_batch **const batches = check_memory((size_t)parts * sizeof(void *), PLAIN);
   for (int i = 0; i < parts; ++i) {
     const int64_t first = values->rows * i / parts;
     const int64_t end = values->rows * (i + 1) / parts;

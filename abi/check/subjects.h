@@ -18,6 +18,7 @@ const rft_plugin *check_enter(check_subject *subject);
 bool check_selects(const rft_policy_loss *loss);
 
 /// Runs the check on all that its scope says, and ends the process with the verdict.
-_Noreturn void check_run_on_all(const check *judged, const char *path, uint64_t seed);
+__attribute__((noreturn)) void check_run_on_all(const check *judged, const char *path,
+                                                uint64_t seed);
 
 #endif // RFT_CHECK_SUBJECTS_H

@@ -71,32 +71,43 @@ static void expect_size(uint32_t size, size_t least, const char *what)
   EXPECT(size >= least, "%s: expected struct_size of at least %zu, found %u", what, least, size);
 }
 
+static void expect_whole_loss(const rft_policy_loss *loss)
+{
+  EXPECT(loss != NULL, "a policy loss is NULL");
+  expect_size(loss->struct_size, RFT_STRUCT_SIZE(rft_policy_loss, evaluate), "rft_policy_loss");
+  EXPECT(loss->metric_count >= 0, "metric_count is negative");
+  EXPECT(loss->metric_count == 0 || loss->metrics != NULL, "metrics is NULL");
+  for (int64_t i = 0; i < loss->metric_count; ++i) {
+    EXPECT(loss->metrics[i] != NULL, "metrics[%" PRId64 "] is NULL", i);
+    expect_size(loss->metrics[i]->struct_size, RFT_STRUCT_SIZE(rft_metric, reserved), "rft_metric");
+  }
+}
+
+static void expect_whole_preset(const rft_algorithm_preset *preset)
+{
+  EXPECT(preset != NULL, "an algorithm preset is NULL");
+  expect_size(preset->struct_size, RFT_STRUCT_SIZE(rft_algorithm_preset, document),
+              "rft_algorithm_preset");
+}
+
+static void expect_list(const void *list, int64_t count, const char *what)
+{
+  EXPECT(count >= 0, "%s: its count is negative", what);
+  EXPECT(count == 0 || list != NULL, "%s is NULL", what);
+}
+
 static void tables_are_whole(const check_subject *subject)
 {
   const rft_plugin *const plugin = subject->plugin;
-  EXPECT(plugin->policy_loss_count >= 0 && plugin->algorithm_preset_count >= 0,
-         "a count is negative");
+  expect_list(plugin->policy_losses, plugin->policy_loss_count, "policy_losses");
+  expect_list(plugin->algorithm_presets, plugin->algorithm_preset_count, "algorithm_presets");
   EXPECT(plugin->policy_loss_count + plugin->algorithm_preset_count > 0,
          "there is neither a loss nor a preset");
-  EXPECT(plugin->policy_loss_count == 0 || plugin->policy_losses != NULL, "policy_losses is NULL");
-  EXPECT(plugin->algorithm_preset_count == 0 || plugin->algorithm_presets != NULL,
-         "algorithm_presets is NULL");
   for (int64_t i = 0; i < plugin->policy_loss_count; ++i) {
-    const rft_policy_loss *const loss = plugin->policy_losses[i];
-    EXPECT(loss != NULL, "policy_losses[%" PRId64 "] is NULL", i);
-    expect_size(loss->struct_size, RFT_STRUCT_SIZE(rft_policy_loss, evaluate), "rft_policy_loss");
-    EXPECT(loss->metric_count >= 0 && (loss->metric_count == 0 || loss->metrics != NULL),
-           "metrics and metric_count do not describe an array");
-    for (int64_t m = 0; m < loss->metric_count; ++m) {
-      EXPECT(loss->metrics[m] != NULL, "metrics[%" PRId64 "] is NULL", m);
-      expect_size(loss->metrics[m]->struct_size, RFT_STRUCT_SIZE(rft_metric, reserved),
-                  "rft_metric");
-    }
+    expect_whole_loss(plugin->policy_losses[i]);
   }
   for (int64_t i = 0; i < plugin->algorithm_preset_count; ++i) {
-    EXPECT(plugin->algorithm_presets[i] != NULL, "algorithm_presets[%" PRId64 "] is NULL", i);
-    expect_size(plugin->algorithm_presets[i]->struct_size,
-                RFT_STRUCT_SIZE(rft_algorithm_preset, document), "rft_algorithm_preset");
+    expect_whole_preset(plugin->algorithm_presets[i]);
   }
 }
 

@@ -37,7 +37,7 @@ _Noreturn static void end(char verdict, const char *message)
   if (state.helper) {
     _exit(verdict == 'P' ? 0 : 1);
   }
-  fflush(stdout); // what the plugin has left there is printed, too
+  (void)fflush(stdout); // what the plugin has left there is printed, too
   if (state.descriptor >= 0) {
     const int length = snprintf(text, sizeof text, "%c%s", verdict, message);
     const size_t size = length < (int)sizeof text ? (size_t)length : sizeof text - 1;
@@ -48,16 +48,15 @@ _Noreturn static void end(char verdict, const char *message)
          : verdict == 'F' ? "failed"
                           : "skipped",
          message[0] == '\0' ? "" : ": ", message);
-  fflush(stdout);
+  (void)fflush(stdout);
   _exit(verdict == 'F' ? 1 : 0);
 }
 
-_Noreturn static void end_with(char verdict, const char *format, va_list arguments)
+// The message behind the topic.
+static void compose(char message[CHECK_MESSAGE_SIZE], const char *format, va_list arguments)
 {
-  char message[CHECK_MESSAGE_SIZE];
-  const int length = snprintf(message, sizeof message, "%s", state.topic);
-  vsnprintf(message + length, sizeof message - (size_t)length, format, arguments);
-  end(verdict, message);
+  const int length = snprintf(message, CHECK_MESSAGE_SIZE, "%s", state.topic);
+  vsnprintf(message + length, CHECK_MESSAGE_SIZE - (size_t)length, format, arguments);
 }
 
 void check_pass(void)
@@ -67,14 +66,20 @@ void check_pass(void)
 
 void check_fail(const char *format, ...)
 {
+  char message[CHECK_MESSAGE_SIZE];
   va_list arguments;
   va_start(arguments, format);
-  end_with('F', format, arguments);
+  compose(message, format, arguments);
+  va_end(arguments);
+  end('F', message);
 }
 
 void check_skip(const char *format, ...)
 {
+  char message[CHECK_MESSAGE_SIZE];
   va_list arguments;
   va_start(arguments, format);
-  end_with('S', format, arguments);
+  compose(message, format, arguments);
+  va_end(arguments);
+  end('S', message);
 }

@@ -13,9 +13,9 @@
 enum { CHECK_MESSAGE_SIZE = 1024 };
 
 /// Ends the process with the verdict. [thread-safe]
-_Noreturn void check_pass(void);
-_Noreturn void check_fail(const char *format, ...) RFT_PRINTF(1, 2);
-_Noreturn void check_skip(const char *format, ...) RFT_PRINTF(1, 2);
+__attribute__((noreturn)) void check_pass(void);
+__attribute__((noreturn)) void check_fail(const char *format, ...) RFT_PRINTF(1, 2);
+__attribute__((noreturn)) void check_skip(const char *format, ...) RFT_PRINTF(1, 2);
 
 #define EXPECT(condition, ...)                                                                     \
   do {                                                                                             \

@@ -123,7 +123,7 @@ static void print_result(const check *one, const check_result *result, bool colo
     printf(" [%s]", one->rules);
   }
   putchar('\n');
-  fflush(stdout);
+  (void)fflush(stdout);
 }
 
 static json_t *result_json(const check *one, const check_result *result)

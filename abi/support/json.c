@@ -21,7 +21,7 @@
 // token to be a shorter one, or writes behind its end. So it first gets a string longer than any
 // token of the text, whose last byte lies where the buffer has room, and it gets it byte by byte:
 // only between two bytes does errno tell that an allocation has failed.
-enum { PAD_SPARE = 8, LEAST_PAD = 32 };
+enum { PAD_SPARE = 8, TEXT_SPARE = 16, LEAST_PAD = 32 };
 
 typedef struct padded_text {
   const char *text;
@@ -65,7 +65,7 @@ enum { LOAD_FLAGS = JSON_REJECT_DUPLICATES | JSON_DECODE_ANY };
 static json_t *load_padded(const char *text, int64_t length, bool *starved)
 {
   padded_text source = {.text = text, .length = length, .pad = LEAST_PAD, .next = -2};
-  while (source.pad < length + (2 * PAD_SPARE)) {
+  while (source.pad < length + TEXT_SPARE) {
     source.pad *= 2;
   }
   source.pad -= PAD_SPARE;
