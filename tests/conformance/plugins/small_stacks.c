@@ -9,8 +9,9 @@
 static int32_t evaluate_wrongly(EVALUATE_PARAMETERS)
 {
   volatile char work[1 << 20];
-  work[0] = 0;
-  work[sizeof work - 1] = 0;
+  for (size_t i = sizeof work; i > 0; i -= 1024) {
+    work[i - 1] = 0;
+  }
   return evaluate(EVALUATE_ARGUMENTS);
 }
 
