@@ -14,14 +14,14 @@ trap 'rm -rf "$work"' EXIT
 export here work
 
 # Checks that a plugin has failed, required or not, in the order of the alphabet.
-failed() { # PLUGIN.so
-  "$BUILD/rft" check "$1" --seed 1 --timeout 20 --only "$area" </dev/null >"$work/${1##*/}.report" 2>&1
+failed() { # PLUGIN.so [AREA]
+  "$BUILD/rft" check "$1" --seed 1 --timeout 20 --only "${2:-$area}" </dev/null >"$work/${1##*/}.report" 2>&1
   awk '$3 ~ /^(FAILED|advice)/ { print $2 }' "$work/${1##*/}.report" | sort | xargs
 }
 
-judge() { # NAME PLUGIN.so EXPECTED
+judge() { # NAME PLUGIN.so EXPECTED [AREA]
   local found
-  found=$(failed "$2")
+  found=$(failed "$2" "${4:-}")
   if [ "$found" = "$3" ] && grep -qE '^[0-9]+ passed, [0-9]+ failed, [0-9]+ skipped' "$work/${2##*/}.report"; then
     echo "ok - plugins: $1"
   else
@@ -30,10 +30,12 @@ judge() { # NAME PLUGIN.so EXPECTED
   fi
 }
 
+# Hostile configs take longer than all other checks together: only faults in reading configs get them.
 judge_fixture() { # NAME
-  local expected
+  local expected part=
+  "$BUILD/rft" check --list | grep -qE "^4.. $1 " || [ "$1" = good ] || part='^[1-35-9]|^4([013-9]|2[6-9])'
   expected=$(sed -n 's,^// fails: ,,p' "$here/$1.c" | tr ' ' '\n' | grep -v '^nothing$' | sort | xargs)
-  judge "$1" "$BUILD/conformance/plugins/$1.so" "$expected"
+  judge "$1" "$BUILD/conformance/plugins/$1.so" "$expected" "$part"
 }
 export -f failed judge judge_fixture
 
