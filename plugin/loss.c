@@ -82,8 +82,7 @@ static void each_block(const evaluation *job, int64_t chunk,
   }
 }
 
-// ------------------------------------------------------------------------------------ first
-// reading
+// ----------------------------------------------------------------------------------- first reading
 
 static double largest_size(const m2po_inputs *inputs, const double values[M2PO_BLOCK])
 {

@@ -9,8 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-// -------------------------------------------------------------------------------------------
-// values
+// ------------------------------------------------------------------------------------------ values
 
 static check_values make_values(int64_t rows, int64_t columns)
 {
@@ -91,8 +90,7 @@ int64_t check_values_valid(const check_values *values)
   return valid;
 }
 
-// ------------------------------------------------------------------------------------------
-// batches
+// ----------------------------------------------------------------------------------------- batches
 
 check_form check_form_plain(void)
 {
@@ -150,8 +148,7 @@ rft_batch *check_ordinary_batch(const check_subject *subject)
   return check_batch(&values, &form);
 }
 
-// --------------------------------------------------------------------------------------------
-// calls
+// ------------------------------------------------------------------------------------------- calls
 
 rft_instance *check_create(const check_subject *subject)
 {
@@ -204,8 +201,7 @@ check_outcome check_evaluate_ok(const char *what, const check_subject *subject,
   return outcome;
 }
 
-// ----------------------------------------------------------------------------------------
-// comparing
+// --------------------------------------------------------------------------------------- comparing
 
 static bool same_bits(const double *left, const double *right, int64_t count)
 {

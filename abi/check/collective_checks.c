@@ -105,8 +105,7 @@ static void empty_ranks(const check_subject *subject)
   compare(subject, &values, (const int64_t[]){0, 0, 5, 5, ROWS}, 4);
 }
 
-// --------------------------------------------------------------------------------------------
-// traffic
+// ----------------------------------------------------------------------------------------- traffic
 
 static void ranks_call_alike(const check_subject *subject)
 {
@@ -151,8 +150,7 @@ static void traffic_does_not_grow(const check_subject *subject)
          "a rank reduces %" PRId64 " values for 256 tokens and %" PRId64 " for 65536", few, many);
 }
 
-// --------------------------------------------------------------------------------------------
-// failures
+// ---------------------------------------------------------------------------------------- failures
 
 static void expect_all_fail(const check_rank *ranks, int size, const char *what)
 {

@@ -55,8 +55,7 @@ char *check_config_text(const char *key, const json_t *value)
   return text;
 }
 
-// --------------------------------------------------------------------------------- a property's
-// facts
+// ------------------------------------------------------------------------------ a property's facts
 
 static bool has_type(const json_t *property, const char *type)
 {
@@ -111,8 +110,7 @@ static void each_property(const check_subject *subject, property_visitor visit,
   json_decref(schema);
 }
 
-// -------------------------------------------------------------------------------------------
-// bounds
+// ------------------------------------------------------------------------------------------ bounds
 
 static void probe_bounds(const check_subject *subject, const char *key, const json_t *property,
                          check_value_judge judge)
@@ -138,8 +136,7 @@ void check_probe_bounds(const check_subject *subject, check_value_judge judge)
   each_property(subject, probe_bounds, judge);
 }
 
-// --------------------------------------------------------------------------------------------
-// types
+// ------------------------------------------------------------------------------------------- types
 
 // Only types that the property doesn't have: what is allowed of its own types is another question.
 static void probe_types(const check_subject *subject, const char *key, const json_t *property,
@@ -171,8 +168,7 @@ void check_probe_types(const check_subject *subject, check_value_judge judge)
   each_property(subject, probe_types, judge);
 }
 
-// ------------------------------------------------------------------------------------------
-// choices
+// ----------------------------------------------------------------------------------------- choices
 
 static void probe_choices(const check_subject *subject, const char *key, const json_t *property,
                           check_value_judge judge)

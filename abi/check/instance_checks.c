@@ -113,8 +113,7 @@ static void refusal_frees_all(const check_subject *subject)
   }
 }
 
-// -------------------------------------------------------------------------------- failing
-// allocations
+// ----------------------------------------------------------------------------- failing allocations
 
 enum { MOST_ALLOCATIONS = 20000 };
 
@@ -238,8 +237,7 @@ static void select_without_memory(const check_subject *subject)
   fail_every_allocation("selection", subject, &call, select_once);
 }
 
-// ------------------------------------------------------------------------------------------
-// services
+// ---------------------------------------------------------------------------------------- services
 
 static void expect_same_on(const check_subject *subject, const rft_host *host, const char *what)
 {

@@ -66,8 +66,7 @@ static void outputs_are_optional(const check_subject *subject)
          expected.loss);
 }
 
-// ----------------------------------------------------------------------------------------
-// reductions
+// -------------------------------------------------------------------------------------- reductions
 
 static rft_reduction counts_of(const check_values *values, double scale)
 {
@@ -189,8 +188,7 @@ static void nothing_kept(const check_subject *subject)
   }
 }
 
-// ------------------------------------------------------------------------------------------
-// metrics
+// ----------------------------------------------------------------------------------------- metrics
 
 static bool is_written_by_evaluate(const rft_metric *metric)
 {

@@ -17,8 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// -------------------------------------------------------------------------------------------
-// threads
+// ----------------------------------------------------------------------------------------- threads
 
 enum { THREADS = 8, ROUNDS = 20 };
 
@@ -110,8 +109,7 @@ static void small_stacks(const check_subject *subject)
   pthread_join(thread, NULL);
 }
 
-// ---------------------------------------------------------------------------------------------
-// forks
+// ------------------------------------------------------------------------------------------- forks
 
 // Runs in the child: its verdict is its exit status.
 _Noreturn static void use_after_fork(const check_subject *subject, const rft_instance *instance,
@@ -141,8 +139,7 @@ static void fork_and_use(const check_subject *subject)
          "a forked process cannot use the plugin as before");
 }
 
-// ---------------------------------------------------------------------------------------------
-// state
+// ------------------------------------------------------------------------------------------- state
 
 static void compare(const check_subject *subject,
                     const char *(*difference)(const check_state *before, const check_state *after))

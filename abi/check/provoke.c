@@ -86,8 +86,7 @@ static void provoke(const provoker *p, provocation_group group, const char *what
   p->judge(&made);
 }
 
-// ------------------------------------------------------------------------------------------
-// structs
+// ----------------------------------------------------------------------------------------- structs
 
 static void provoke_null_structs(const provoker *p)
 {
@@ -157,8 +156,7 @@ static void provoke_long_structs(const provoker *p)
   provoke(p, LONG_STRUCTS, "output: a tail that is set", true, &call, original);
 }
 
-// ------------------------------------------------------------------------------------------
-// tensors
+// ----------------------------------------------------------------------------------------- tensors
 
 typedef enum slot { LOGPROB, OLD_LOGPROB, PROXIMAL, ADVANTAGES, MASK, GRADIENT, SLOTS } slot;
 
@@ -313,8 +311,7 @@ static void provoke_offsets(const provoker *p)
   provoke(p, WRONG_OFFSETS, "cu_seqlens: float64", true, &call, call.output);
 }
 
-// ----------------------------------------------------------------------------------------
-// everything
+// -------------------------------------------------------------------------------------- everything
 
 void check_provoke(const check_subject *subject, int groups, bool with_error,
                    void (*judge)(const provocation *made))

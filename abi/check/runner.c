@@ -33,8 +33,7 @@ static uint64_t seed_of(const check_runner *runner, const check *judged)
   return runner->seed ^ ((uint64_t)judged->number << 32);
 }
 
-// -------------------------------------------------------------------------------------- in the
-// child
+// ------------------------------------------------------------------------------------ in the child
 
 static void redirect(int from, int to)
 {
@@ -55,8 +54,7 @@ static void start_child(int output)
   setvbuf(stdout, NULL, _IONBF, 0); // a verdict ends the process without flushing
 }
 
-// ------------------------------------------------------------------------------------- in the
-// parent
+// ----------------------------------------------------------------------------------- in the parent
 
 // Reads until the child has closed the pipe or time is up. The verdict is written at once.
 static ssize_t read_verdict(int channel, double deadline, char text[CHECK_MESSAGE_SIZE + 1])
@@ -155,8 +153,7 @@ static void run_in_child(check_runner *runner, const check *judged, check_result
   close(output);
 }
 
-// ------------------------------------------------------------------------------------------- the
-// run
+// ----------------------------------------------------------------------------------------- the run
 
 static int index_of(const check *judged)
 {

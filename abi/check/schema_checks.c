@@ -55,8 +55,7 @@ static void creates(const check_subject *subject)
   EXPECT(code == RFT_OK, "create refuses a config of length 0 at NULL: %.400s", error.message);
 }
 
-// --------------------------------------------------------------------------------------------
-// values
+// ------------------------------------------------------------------------------------------ values
 
 static void judge_code(const check_subject *subject, const char *key, const json_t *value,
                        bool allowed)
@@ -105,8 +104,7 @@ static void errors_name_the_key(const check_subject *subject)
   check_probe_choices(subject, judge_message);
 }
 
-// ----------------------------------------------------------------------------------------------
-// keys
+// -------------------------------------------------------------------------------------------- keys
 
 static void expect_named_refusal(const check_subject *subject, const char *text, const char *key)
 {
@@ -163,8 +161,7 @@ static void nearest_key(const check_subject *subject)
   json_decref(schema);
 }
 
-// -------------------------------------------------------------------------------------------
-// presets
+// ----------------------------------------------------------------------------------------- presets
 
 static const rft_policy_loss *find_loss(const rft_plugin *plugin, const char *name)
 {

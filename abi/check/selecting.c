@@ -37,8 +37,7 @@ rft_reduction check_reduction_of(const rft_selection_report *report)
                          .sequences = report->sequences};
 }
 
-// --------------------------------------------------------------------------------------------
-// calls
+// ------------------------------------------------------------------------------------------- calls
 
 rft_selection *check_begin(const check_subject *subject, const rft_instance *instance)
 {
@@ -122,8 +121,7 @@ check_selected check_select_ok(const char *what, const check_subject *subject,
   return selected;
 }
 
-// -------------------------------------------------------------------------------------------
-// values
+// ------------------------------------------------------------------------------------------ values
 
 check_values check_values_spread(rng *r, int64_t rows, int64_t columns)
 {

@@ -47,8 +47,7 @@ check_values check_values_spread(rng *r, int64_t rows, int64_t columns);
 /// Cuts values into `parts` micro-batches of whole rows.
 rft_batch **check_split(const check_values *values, int parts, const check_form *form);
 
-// --------------------------------------------------------------------------------------------
-// ranks
+// ------------------------------------------------------------------------------------------- ranks
 
 enum { MOST_RANKS = 4, MOST_REDUCTIONS = 4096 };
 

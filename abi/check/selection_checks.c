@@ -72,8 +72,7 @@ static void selects(const check_subject *subject)
          selected.report.sequences);
 }
 
-// ---------------------------------------------------------------------------------------------
-// splits
+// ------------------------------------------------------------------------------------------ splits
 
 static void splits_change_nothing(const check_subject *subject)
 {
@@ -180,8 +179,7 @@ static void selected_junk_has_no_influence(const check_subject *subject)
   expect_same_mask("junk in masked slots", &found, &expected);
 }
 
-// -----------------------------------------------------------------------------------------
-// emptiness
+// --------------------------------------------------------------------------------------- emptiness
 
 static void no_batch(const check_subject *subject)
 {
@@ -207,8 +205,7 @@ static void no_valid_token(const check_subject *subject)
          selected.report.valid_tokens, selected.report.sequences);
 }
 
-// --------------------------------------------------------------------------------------- out of
-// order
+// ------------------------------------------------------------------------------------ out of order
 
 static void expect_refused(const char *what, int32_t code, const rft_error *error)
 {
@@ -296,8 +293,7 @@ static void end_at_any_point(const check_subject *subject)
   subject->loss->destroy(instance);
 }
 
-// ----------------------------------------------------------------------------------------------
-// masks
+// ------------------------------------------------------------------------------------------- masks
 
 static void mask_index(const check_subject *subject)
 {
@@ -380,8 +376,7 @@ static void wrong_masks(const check_subject *subject)
   subject->loss->selection_end(selection);
 }
 
-// ---------------------------------------------------------------------------------------------
-// reports
+// ----------------------------------------------------------------------------------------- reports
 
 static void report_has_its_metrics(const check_subject *subject)
 {

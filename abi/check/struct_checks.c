@@ -83,8 +83,7 @@ static void evaluate_reads_no_further(const check_subject *subject)
   EXPECT(code == RFT_OK, "evaluate returns %d: %.400s", code, error.message);
 }
 
-// ----------------------------------------------------------------------------------------
-// selections
+// -------------------------------------------------------------------------------------- selections
 
 static int32_t finish_with(const check_subject *subject, rft_selection_report *report,
                            rft_error *error)

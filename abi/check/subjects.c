@@ -43,8 +43,7 @@ bool check_selects(const rft_policy_loss *loss)
   return loss->selection_begin != NULL;
 }
 
-// -------------------------------------------------------------------------------------------
-// configs
+// ----------------------------------------------------------------------------------------- configs
 
 // The arguments of a preset as JSON text, where it is one of this loss; else NULL.
 static char *preset_config(const rft_algorithm_preset *preset, const rft_policy_loss *loss)

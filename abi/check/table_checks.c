@@ -12,8 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-// ---------------------------------------------------------------------------------------------
-// texts
+// ------------------------------------------------------------------------------------------- texts
 
 static bool is_letter(char c)
 {
@@ -63,8 +62,7 @@ static void expect_text(const char *text, const char *what)
   EXPECT(check_is_plain_text(text), "%s is not one line of UTF-8", what);
 }
 
-// --------------------------------------------------------------------------------------------
-// checks
+// ------------------------------------------------------------------------------------------ checks
 
 static void expect_size(uint32_t size, size_t least, const char *what)
 {

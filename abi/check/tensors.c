@@ -40,8 +40,7 @@ const char *check_dtype_text(char text[DTYPE_TEXT_SIZE], rft_dtype dtype)
   return text;
 }
 
-// -------------------------------------------------------------------------------------- one
-// element
+// ------------------------------------------------------------------------------------- one element
 
 enum { HALF_BIAS = 15, HALF_FRACTION = 10 };
 
@@ -130,8 +129,7 @@ static double load(const unsigned char *at, rft_dtype dtype)
   return (double)narrow;
 }
 
-// ------------------------------------------------------------------------------------------
-// layouts
+// ----------------------------------------------------------------------------------------- layouts
 
 int64_t check_tensor_count(const rft_tensor *tensor)
 {

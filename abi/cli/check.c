@@ -78,8 +78,7 @@ static int list_checks(bool json)
   return cli_print_json(json_pack("{s:o}", "checks", checks));
 }
 
-// ----------------------------------------------------------------------------------------- the
-// report
+// -------------------------------------------------------------------------------------- the report
 
 typedef struct tally {
   int passed;
@@ -151,8 +150,7 @@ static int print_summary(const request *asked, const tally *counts)
   return CLI_OK;
 }
 
-// --------------------------------------------------------------------------------------------- the
-// run
+// ----------------------------------------------------------------------------------------- the run
 
 static bool is_chosen(const check *one, const regex_t *only)
 {

@@ -90,8 +90,7 @@ static int32_t select_tokens(const job *run, rft_error *error)
   return code;
 }
 
-// ---------------------------------------------------------------------------------------------- no
-// selection
+// ------------------------------------------------------------------------------------ no selection
 
 // Valid is what is not zero; -0.0 is.
 static bool is_nonzero(const rft_tensor *tensor, int64_t index)

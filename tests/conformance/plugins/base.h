@@ -34,8 +34,7 @@
       rft_error *error
 #define FINISH_ARGUMENTS selection, collectives, report, error
 
-// -----------------------------------------------------------------------------------------
-// instances
+// --------------------------------------------------------------------------------------- instances
 
 struct rft_instance {
   double limit;
@@ -74,8 +73,7 @@ static void destroy(rft_instance *instance)
   free(instance);
 }
 
-// ------------------------------------------------------------------------------------------ the
-// loss
+// ---------------------------------------------------------------------------------------- the loss
 
 enum { TOKENS, KEPT_TOKENS, METRIC_COUNT };
 
@@ -95,8 +93,7 @@ static int32_t evaluate(EVALUATE_PARAMETERS)
   return rft_evaluate_token_mean(of_token, instance, 1, batch, mask, reduction, output, error);
 }
 
-// ------------------------------------------------------------------------------------- the
-// selection
+// ----------------------------------------------------------------------------------- the selection
 
 typedef enum selection_state { ADDING, FAILED, FINISHED, SPENT } selection_state;
 
@@ -249,8 +246,7 @@ static void end(rft_selection *selection)
   free(selection);
 }
 
-// --------------------------------------------------------------------------------------- the
-// tables
+// -------------------------------------------------------------------------------------- the tables
 
 // The schema in parts, for fixtures that change one.
 #define LIMIT_TYPE "\"type\": \"number\", \"exclusiveMinimum\": 0"
