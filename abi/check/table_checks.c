@@ -6,6 +6,7 @@
 #include "check.h"
 #include "exercise.h"
 #include "hosts.h"
+#include "support/name.h"
 #include "verdict.h"
 
 #include <inttypes.h>
@@ -13,47 +14,6 @@
 #include <string.h>
 
 // ------------------------------------------------------------------------------------------- texts
-
-static bool is_letter(char c)
-{
-  return c >= 'a' && c <= 'z';
-}
-
-static bool is_digit(char c)
-{
-  return c >= '0' && c <= '9';
-}
-
-// [a-z][a-z0-9_]*
-static bool is_name(const char *text)
-{
-  if (text == NULL || !is_letter(text[0])) {
-    return false;
-  }
-  for (; *text != '\0'; ++text) {
-    if (!is_letter(*text) && !is_digit(*text) && *text != '_') {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Labels joined by dots, two or more.
-static bool is_id(const char *text)
-{
-  bool dotted = false;
-  char previous = '.';
-  for (; *text != '\0'; previous = *text++) {
-    const bool dot = *text == '.';
-    dotted = dotted || dot;
-    if (dot ? previous == '.'
-            : !is_letter(*text) && !is_digit(*text) && !(*text >= 'A' && *text <= 'Z') &&
-                  *text != '-' && *text != '_') {
-      return false;
-    }
-  }
-  return dotted && previous != '.';
-}
 
 static void expect_text(const char *text, const char *what)
 {
@@ -130,7 +90,7 @@ static void plugin_is_described(const check_subject *subject)
 {
   const rft_plugin *const plugin = subject->plugin;
   expect_text(plugin->id, "the plugin's id");
-  EXPECT(is_id(plugin->id), "expected an id like \"org.example.loss\", found \"%.100s\"",
+  EXPECT(rft_is_plugin_id(plugin->id), "expected an id like \"org.example.loss\", found \"%.100s\"",
          plugin->id);
   expect_text(plugin->version, "the plugin's version");
   expect_text(plugin->description, "the plugin's description");
@@ -141,12 +101,12 @@ static void names_are_well_formed(const check_subject *subject)
   const rft_plugin *const plugin = subject->plugin;
   for (int64_t i = 0; i < plugin->policy_loss_count; ++i) {
     const char *const name = plugin->policy_losses[i]->name;
-    EXPECT(is_name(name), "a policy loss is named \"%.100s\": expected [a-z][a-z0-9_]*", name);
+    EXPECT(rft_is_name(name), "a policy loss is named \"%.100s\": expected [a-z][a-z0-9_]*", name);
     expect_text(plugin->policy_losses[i]->description, "the description of a policy loss");
   }
   for (int64_t i = 0; i < plugin->algorithm_preset_count; ++i) {
     const char *const name = plugin->algorithm_presets[i]->name;
-    EXPECT(is_name(name), "an algorithm preset is named \"%.100s\": expected [a-z][a-z0-9_]*",
+    EXPECT(rft_is_name(name), "an algorithm preset is named \"%.100s\": expected [a-z][a-z0-9_]*",
            name == NULL ? "" : name);
     expect_text(plugin->algorithm_presets[i]->description, "the description of a preset");
   }
@@ -189,7 +149,7 @@ static bool is_divisible(const rft_policy_loss *loss, int64_t index)
 static void expect_metric(const rft_policy_loss *loss, const rft_metric *metric)
 {
   const char *const name = metric->name;
-  EXPECT(is_name(name), "a metric is named \"%.100s\": expected [a-z][a-z0-9_]*",
+  EXPECT(rft_is_name(name), "a metric is named \"%.100s\": expected [a-z][a-z0-9_]*",
          name == NULL ? "" : name);
   char what[128];
   snprintf(what, sizeof what, "the description of metric \"%.64s\"", name);

@@ -5,6 +5,7 @@
 
 #include "registry.h"
 #include "support/json.h"
+#include "support/name.h"
 #include "support/schema.h"
 #include "support/structs.h"
 
@@ -21,49 +22,6 @@ static int32_t fail(rft_error *error, const char *where, const char *problem)
   return rft_fail(error, RFT_INVALID_ARGUMENT, "%s: %s", where, problem);
 }
 
-static bool is_letter(char c)
-{
-  return c >= 'a' && c <= 'z';
-}
-
-static bool is_digit(char c)
-{
-  return c >= '0' && c <= '9';
-}
-
-// [a-z][a-z0-9_]*
-static bool is_name(const char *text)
-{
-  if (text == NULL || !is_letter(text[0])) {
-    return false;
-  }
-  for (; *text != '\0'; ++text) {
-    if (!is_letter(*text) && !is_digit(*text) && *text != '_') {
-      return false;
-    }
-  }
-  return true;
-}
-
-// Labels of letters, digits, '-' and '_', two or more, joined by '.'.
-static bool is_plugin_id(const char *text)
-{
-  if (text == NULL) {
-    return false;
-  }
-  bool dotted = false;
-  char previous = '.';
-  for (; *text != '\0'; previous = *text++) {
-    const char c = *text;
-    const bool dot = c == '.' && previous != '.';
-    dotted = dotted || dot;
-    if (!dot && !is_letter(c) && !(c >= 'A' && c <= 'Z') && !is_digit(c) && c != '-' && c != '_') {
-      return false;
-    }
-  }
-  return dotted && previous != '.';
-}
-
 // ----------------------------------------------------------------------------------------- metrics
 
 static bool is_divisible(const rft_policy_loss *loss, int64_t index)
@@ -76,7 +34,7 @@ static int32_t check_metric(const rft_policy_loss *loss, int64_t index, const ch
                             rft_error *error)
 {
   const rft_metric *const metric = loss->metrics[index];
-  if (!is_name(metric->name) || metric->description == NULL) {
+  if (!rft_is_name(metric->name) || metric->description == NULL) {
     return rft_fail(error, RFT_INVALID_ARGUMENT,
                     "%s, metric %" PRId64 ": expected a name of [a-z][a-z0-9_]* and a description",
                     where, index);
@@ -156,7 +114,7 @@ static int32_t check_loss(const rft_policy_loss *loss, rft_error *error)
   if (code != RFT_OK) {
     return code;
   }
-  if (!is_name(loss->name) || loss->description == NULL) {
+  if (!rft_is_name(loss->name) || loss->description == NULL) {
     return fail(error, "plugin", "a policy loss needs a name of [a-z][a-z0-9_]* and a description");
   }
   char where[WHERE_SIZE];
@@ -200,7 +158,7 @@ static int32_t check_preset(const rft_algorithm_preset *preset, rft_error *error
   if (code != RFT_OK) {
     return code;
   }
-  if (!is_name(preset->name) || preset->description == NULL) {
+  if (!rft_is_name(preset->name) || preset->description == NULL) {
     return fail(error, "plugin",
                 "an algorithm preset needs a name of [a-z][a-z0-9_]* and a description");
   }
@@ -218,7 +176,7 @@ static int32_t check_head(const rft_plugin *plugin, rft_error *error)
   if (code != RFT_OK) {
     return code;
   }
-  if (!is_plugin_id(plugin->id)) {
+  if (!rft_is_plugin_id(plugin->id)) {
     return fail(error, "plugin", "expected an id like \"org.example.loss\"");
   }
   if (plugin->version == NULL || plugin->description == NULL || plugin->get_extension == NULL) {
