@@ -55,6 +55,16 @@ typedef struct cli_grammar {
 /// CLI_OK, CLI_USAGE with a message on standard error, or CLI_HELP.
 int cli_parse(const cli_grammar *grammar, int argc, char **argv);
 
+/// The command line of a command that looks at plugins: [NAME] [--plugins DIR] [--json].
+typedef struct cli_lookup {
+  const char *name;    ///< NULL where absent
+  const char *plugins; ///< likewise
+  bool json;
+} cli_lookup;
+
+/// cli_parse of such a command line. `required`: 1 where NAME is.
+int cli_parse_lookup(const char *help, int required, int argc, char **argv, cli_lookup *lookup);
+
 /// Reads a whole number in [least, most]; on failure says so and gives false.
 bool cli_whole_number(const char *option, const char *text, int64_t least, int64_t most,
                       int64_t *number);

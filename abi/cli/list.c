@@ -190,31 +190,22 @@ static int print_text(const rft_registry *registry)
 
 int cli_list(int argc, char **argv)
 {
-  const char *directory = NULL;
-  const char *plugins = NULL;
-  bool json = false;
-  const cli_option options[] = {{.name = "plugins", .value = &plugins},
-                                {.name = "json", .flag = &json}};
-  const cli_grammar grammar = {.help = HELP,
-                               .options = options,
-                               .option_count = 2,
-                               .operands = &directory,
-                               .operand_count = 1};
-  int code = cli_parse(&grammar, argc, argv);
+  cli_lookup lookup;
+  int code = cli_parse_lookup(HELP, 0, argc, argv, &lookup);
   if (code != CLI_OK) {
     return code;
   }
-  if (directory != NULL && plugins != NULL) {
+  if (lookup.name != NULL && lookup.plugins != NULL) {
     fputs("rft list: DIR and --plugins mean the same; give one\n", stderr);
     return CLI_USAGE;
   }
   rft_error error = {.struct_size = sizeof error};
   rft_registry *registry = NULL;
-  if (cli_open_registry(directory != NULL ? directory : plugins, 1, false, &registry, &error) !=
-      RFT_OK) {
+  if (cli_open_registry(lookup.name != NULL ? lookup.name : lookup.plugins, 1, false, &registry,
+                        &error) != RFT_OK) {
     return cli_fail(&error);
   }
-  code = json ? print_json(registry) : print_text(registry);
+  code = lookup.json ? print_json(registry) : print_text(registry);
   if (code == CLI_OK && rft_registry_refusal_count(registry) > 0) {
     code = CLI_REFUSED;
   }

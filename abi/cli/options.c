@@ -109,6 +109,20 @@ int cli_parse(const cli_grammar *grammar, int argc, char **argv)
   return CLI_OK;
 }
 
+int cli_parse_lookup(const char *help, int required, int argc, char **argv, cli_lookup *lookup)
+{
+  *lookup = (cli_lookup){.name = NULL};
+  const cli_option options[] = {{.name = "plugins", .value = &lookup->plugins},
+                                {.name = "json", .flag = &lookup->json}};
+  const cli_grammar grammar = {.help = help,
+                               .options = options,
+                               .option_count = 2,
+                               .operands = &lookup->name,
+                               .operand_count = 1,
+                               .required = required};
+  return cli_parse(&grammar, argc, argv);
+}
+
 bool cli_whole_number(const char *option, const char *text, int64_t least, int64_t most,
                       int64_t *number)
 {

@@ -20,28 +20,18 @@ static const char HELP[] =
 
 int cli_preset(int argc, char **argv)
 {
-  const char *name = NULL;
-  const char *plugins = NULL;
-  bool json = false;
-  const cli_option options[] = {{.name = "plugins", .value = &plugins},
-                                {.name = "json", .flag = &json}};
-  const cli_grammar grammar = {.help = HELP,
-                               .options = options,
-                               .option_count = 2,
-                               .operands = &name,
-                               .operand_count = 1,
-                               .required = 1};
-  int code = cli_parse(&grammar, argc, argv);
+  cli_lookup lookup;
+  int code = cli_parse_lookup(HELP, 1, argc, argv, &lookup);
   if (code != CLI_OK) {
     return code;
   }
   rft_error error = {.struct_size = sizeof error};
   rft_registry *registry = NULL;
   char *document = NULL;
-  if (cli_open_registry(plugins, 1, true, &registry, &error) != RFT_OK) {
+  if (cli_open_registry(lookup.plugins, 1, true, &registry, &error) != RFT_OK) {
     return cli_fail(&error);
   }
-  if (rft_preset_resolve(registry, name, NULL, &document, &error) == RFT_OK) {
+  if (rft_preset_resolve(registry, lookup.name, NULL, &document, &error) == RFT_OK) {
     puts(document);
   } else {
     code = cli_fail(&error);
