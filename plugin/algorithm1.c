@@ -26,8 +26,7 @@ static uint64_t bits_of(const m2po_squares *part, int64_t i, bool wide)
 {
   uint64_t bits = 0;
   if (part->wide || wide) {
-    const double value =
-        part->wide ? ((const double *)part->values)[i] : (double)((const float *)part->values)[i];
+    const double value = m2po_square_at(part, i);
     memcpy(&bits, &value, sizeof value);
   } else {
     uint32_t narrow;
@@ -153,10 +152,12 @@ static int64_t affordable_equals(const m2po_rule *rule, const m2po_kept *kept, d
   return low;
 }
 
-static int64_t count_equals(const bit_walk *walk, const m2po_squares *parts, int64_t part_count)
+// Counts this rank's tokens at the cut, and tells each part how many come before it.
+static int64_t count_equals(const bit_walk *walk, m2po_squares *parts, int64_t part_count)
 {
   int64_t count = 0;
   for (int64_t p = 0; p < part_count; ++p) {
+    parts[p].equals_before = count;
     for (int64_t i = 0; i < parts[p].count; ++i) {
       count += bits_of(&parts[p], i, walk->wide) == walk->top ? 1 : 0;
     }
@@ -164,9 +165,9 @@ static int64_t count_equals(const bit_walk *walk, const m2po_squares *parts, int
   return count;
 }
 
-int32_t m2po_find_cut(const m2po_rule *rule, const m2po_squares *parts, int64_t part_count,
-                      bool wide, const rft_collectives *collectives, m2po_bin bins[M2PO_BINS],
-                      m2po_kept *kept, m2po_cut *cut, rft_error *error)
+int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, int64_t part_count, bool wide,
+                      const rft_collectives *collectives, m2po_bin bins[M2PO_BINS], m2po_kept *kept,
+                      m2po_cut *cut, rft_error *error)
 {
   const int fraction = wide ? FLOAT64_FRACTION : FLOAT32_FRACTION;
   const int exponent = wide ? 11 : 8;

@@ -26,8 +26,15 @@ typedef struct m2po_rule {
 typedef struct m2po_squares {
   bool wide; ///< float64, else float32
   int64_t count;
-  void *values; ///< double or float [count], finite, >= 0
+  void *values;          ///< double or float [count], finite, >= 0
+  int64_t equals_before; ///< once the cut is found: candidates at it in earlier parts
 } m2po_squares;
+
+static inline double m2po_square_at(const m2po_squares *squares, int64_t i)
+{
+  return squares->wide ? ((const double *)squares->values)[i]
+                       : (double)((const float *)squares->values)[i];
+}
 
 /// A set of tokens by its sum of m and its size.
 typedef struct m2po_kept {
@@ -63,9 +70,9 @@ static inline bool m2po_is_candidate(const m2po_rule *rule, double square)
 /// Finds the cut among the candidates `parts` [part_count] of this rank and those of every other
 /// rank of `collectives` (or NULL). `kept` comes as the tokens of T that are no candidates, over
 /// all ranks, and leaves as all that are kept. `wide`: some rank has float64 squares. `bins` is
-/// scratch. Not everything may be affordable. [collective]
-int32_t m2po_find_cut(const m2po_rule *rule, const m2po_squares *parts, int64_t part_count,
-                      bool wide, const rft_collectives *collectives, m2po_bin bins[M2PO_BINS],
-                      m2po_kept *kept, m2po_cut *cut, rft_error *error);
+/// scratch. Not everything may be affordable. Sets equals_before of the parts. [collective]
+int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, int64_t part_count, bool wide,
+                      const rft_collectives *collectives, m2po_bin bins[M2PO_BINS], m2po_kept *kept,
+                      m2po_cut *cut, rft_error *error);
 
 #endif // M2PO_ALGORITHM1_H

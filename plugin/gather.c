@@ -279,7 +279,7 @@ static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares
     m2po_parallel_for(instance, ranges, read_candidates, job);
   }
   add_totals(job, ranges, totals);
-  *squares = (m2po_squares){job->pair.wide, candidates, job->squares};
+  *squares = (m2po_squares){job->pair.wide, candidates, job->squares, 0};
   return RFT_OK;
 }
 

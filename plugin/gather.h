@@ -16,9 +16,8 @@ typedef struct m2po_gathered {
   int64_t columns;
   int32_t ndim; ///< of logprob
   int64_t count;
-  uint64_t *valid;       ///< positions whose mask is non-zero
-  uint64_t *candidate;   ///< positions that Algorithm 1 may drop
-  int64_t equals_before; ///< after finish: candidates at the cut in earlier micro-batches
+  uint64_t *valid;     ///< positions whose mask is non-zero
+  uint64_t *candidate; ///< positions that Algorithm 1 may drop
 } m2po_gathered;
 
 /// Sums over this rank's micro-batches.

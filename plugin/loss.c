@@ -13,7 +13,6 @@
 #include "weights.h"
 
 #include <float.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -311,12 +310,9 @@ static int32_t open_output(const rft_output *output, rft_error *error)
 {
   const int32_t code =
       rft_check_request(output, RFT_STRUCT_SIZE(rft_output, metric_count), "rft_output", error);
-  if (code == RFT_OK && output->metrics != NULL && output->metric_count < M2PO_METRIC_COUNT) {
-    return rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "rft_output: expected metric_count of at least %d, found %" PRId64,
-                    M2PO_METRIC_COUNT, output->metric_count);
-  }
-  return code;
+  return code == RFT_OK
+             ? m2po_metrics_check(output->metrics, output->metric_count, "rft_output", error)
+             : code;
 }
 
 static int32_t open_evaluation(evaluation *job, const rft_batch *source, const rft_tensor *mask,

@@ -3,6 +3,10 @@
 
 #include "metrics.h"
 
+#include "support/error.h"
+
+#include <inttypes.h>
+
 #define METRIC(phase_name, combine_name, metric_name, over, under, text)                           \
   (&(const rft_metric){.struct_size = RFT_STRUCT_SIZE(rft_metric, reserved),                       \
                        .phase = RFT_METRIC_##phase_name,                                           \
@@ -53,3 +57,13 @@ const rft_metric *const m2po_metrics[M2PO_METRIC_COUNT] = {
     [M2PO_CLIP_FRACTION] = METRIC(EVALUATE, RATIO, "clip_fraction", M2PO_CLIPPED_TOKENS,
                                   M2PO_TOKENS, "Clipped tokens per valid token."),
 };
+
+int32_t m2po_metrics_check(const double *metrics, int64_t count, const char *name, rft_error *error)
+{
+  if (metrics != NULL && count < M2PO_METRIC_COUNT) {
+    return rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "%s: expected metric_count of at least %d, found %" PRId64, name,
+                    M2PO_METRIC_COUNT, count);
+  }
+  return RFT_OK;
+}

@@ -40,4 +40,9 @@ typedef enum m2po_metric {
 /// Descriptors [M2PO_METRIC_COUNT], in the order above.
 extern const rft_metric *const m2po_metrics[M2PO_METRIC_COUNT];
 
+/// Checks that a caller's metrics array, [count] or NULL, has an entry for every descriptor.
+/// `name`: its struct, for the message.
+int32_t m2po_metrics_check(const double *metrics, int64_t count, const char *name,
+                           rft_error *error);
+
 #endif // M2PO_METRICS_H

@@ -233,38 +233,13 @@ static void fill_report(const rank_summary *summary, const m2po_kept *kept,
   metrics[M2PO_M2_AFTER] = m2po_exact_mean(&kept->sum, kept->count);
 }
 
-static double square_value(const m2po_squares *squares, int64_t i)
-{
-  return squares->wide ? ((const double *)squares->values)[i]
-                       : (double)((const float *)squares->values)[i];
-}
-
-// Of the tokens at the cut the earliest are dropped: tells each micro-batch how many come before
-// it.
-static void count_equals(rft_selection *selection)
-{
-  int64_t equals = 0;
-  for (int64_t b = 0; b < selection->count && selection->cuts; ++b) {
-    selection->gathered[b].equals_before = equals;
-    for (int64_t i = 0; i < selection->squares[b].count; ++i) {
-      equals += square_value(&selection->squares[b], i) == selection->cut.value ? 1 : 0;
-    }
-  }
-}
-
 static int32_t check_report(const rft_selection_report *report, rft_error *error)
 {
   const int32_t code = rft_check_request(
       report, RFT_STRUCT_SIZE(rft_selection_report, metric_count), "rft_selection_report", error);
-  if (code != RFT_OK) {
-    return code;
-  }
-  if (report->metrics != NULL && report->metric_count < M2PO_METRIC_COUNT) {
-    return rft_fail(error, RFT_INVALID_ARGUMENT,
-                    "rft_selection_report: expected metric_count of at least %d, found %" PRId64,
-                    M2PO_METRIC_COUNT, report->metric_count);
-  }
-  return RFT_OK;
+  return code == RFT_OK ? m2po_metrics_check(report->metrics, report->metric_count,
+                                             "rft_selection_report", error)
+                        : code;
 }
 
 static int32_t check_collectives(const rft_collectives *collectives, rft_error *error)
@@ -304,7 +279,6 @@ int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *c
   if (code != RFT_OK) {
     return code;
   }
-  count_equals(selection);
   fill_report(&summary, &kept, report);
   selection->state = FINISHED;
   return RFT_OK;
@@ -323,7 +297,7 @@ static void write_mask(const rft_selection *selection, int64_t batch_index, cons
 {
   const m2po_gathered *const gathered = &selection->gathered[batch_index];
   const m2po_squares *const squares = &selection->squares[batch_index];
-  int64_t equals = gathered->equals_before;
+  int64_t equals = squares->equals_before;
   int64_t candidate = 0;
   int64_t position = 0;
   for (int64_t row = 0; row < mask->rows; ++row) {
@@ -331,7 +305,7 @@ static void write_mask(const rft_selection *selection, int64_t batch_index, cons
     for (int64_t column = 0; column < mask->columns; ++column, ++position) {
       bool kept = m2po_bit(gathered->valid, position);
       if (m2po_bit(gathered->candidate, position)) {
-        kept = keeps(selection, square_value(squares, candidate++), &equals);
+        kept = keeps(selection, m2po_square_at(squares, candidate++), &equals);
       }
       first[column * mask->column_stride] = kept ? 1 : 0;
     }
