@@ -223,7 +223,7 @@ $(jansson): plugin/jansson.sh | machine
 # ------------------------------------------------------------------------------------------- jobs
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
-jobs := $(filter deps demo mpi test conformance asan tsan lint,$(MAKECMDGOALS))
+jobs := $(filter deps demo mpi test test-hosts conformance asan tsan lint,$(MAKECMDGOALS))
 products := $(if $(filter-out libraries,$(or $(MAKECMDGOALS),all)),build,libraries)
 .PHONY: machine
 machine:
@@ -240,6 +240,11 @@ demo: all
 test: all mpi $(BUILD)/test-unit fixtures
 	$(quiet)BUILD='$(abspath $(BUILD))' CC='$(CC)' SANITIZE='$(SANITIZE)' tests/run
 asan tsan: test
+
+# In environments of their own, build/venv-*: several GB, made by the first run.
+.PHONY: test-hosts
+test-hosts: libraries
+	$(quiet)BUILD='$(abspath $(BUILD))' tests/hosts/run $(HOSTS)
 
 .PHONY: fixtures
 fixtures: $(fixtures) $(host_fixtures) $(plugin_fixtures)
@@ -296,6 +301,7 @@ help:
 	@echo 'make test        set the machine up, build, run all tests'
 	@echo 'make mpi         what runs over many processes, with Open MPI: examples/mpi'
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
+	@echo 'make test-hosts  the adapters inside the real frameworks; HOSTS=verl: of one'
 	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
 	@echo 'make lint        clang-format, clang-tidy, cppcheck'
 	@echo 'make deps        only set the machine up'

@@ -2,7 +2,7 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, conformance, asan, tsan, demo,
+# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, test-hosts, conformance, asan, tsan, demo,
 # lint, ci, deps (libraries: librft_host and the plugin alone; deps: what build, mpi, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
@@ -70,6 +70,9 @@ for job in "$@"; do
     need python3-pip python_has pip
     need python3-venv python_has ensurepip
     ;;
+  esac
+  case $job in
+  test-hosts) need python3-venv python_has ensurepip ;;
   esac
   case $job in
   test | conformance | asan | tsan | ci | deps)
