@@ -2,8 +2,8 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, test-hosts, conformance, asan, tsan, demo,
-# lint, ci, deps (libraries: librft_host and the plugin alone; deps: what build, mpi, test and demo need)
+# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, test-hosts, conformance, asan,
+# tsan, demo, lint, ci, deps (libraries: librft_host and the plugin alone; deps: what build, mpi, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
 # archive. No network use where nothing is missing.
