@@ -59,7 +59,15 @@ support := $(BUILD)/librft_support.a
 host_objects := $(call objects,abi/host/*.c)
 # rft check reads ELF files as librft_host does, which exports none of it.
 cli_objects := $(call objects,abi/cli/*.c abi/check/*.c) $(BUILD)/obj/abi/host/elf_check.o
-plugin_objects := $(call objects,plugin/*.c) $(BUILD)/obj/embedded.o
+# The kernels are compiled once for each instruction set, by the flags that it takes.
+machine_name := $(shell $(CC) -dumpmachine)
+targets := baseline $(if $(filter x86_64%,$(machine_name)),avx2 avx512)
+target_flags_baseline :=
+target_flags_avx2 := -mavx2
+target_flags_avx512 := -mavx512f -mavx512dq -mavx512bw -mavx512vl
+kernels := $(patsubst %,$(BUILD)/obj/plugin/kernel.%.o,$(targets))
+plugin_objects := $(filter-out %/kernel.o,$(call objects,plugin/*.c)) $(kernels) \
+  $(BUILD)/obj/embedded.o
 trainer_objects := $(call objects,examples/trainer/*.c)
 mpi_objects := $(call objects,examples/mpi/*.c)
 mpi_test_objects := $(call objects,tests/mpi/*.c)
@@ -96,6 +104,11 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/settings | machine
 	@echo '  CC      $<'
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -c -o $@ $<
+
+$(kernels): $(BUILD)/obj/plugin/kernel.%.o: plugin/kernel.c $(BUILD)/settings | machine
+	@echo '  CC      $< for $*'
+	@mkdir -p $(@D)
+	$(quiet)$(compile) -DM2PO_TARGET=$* $(target_flags_$*) -c -o $@ $<
 
 $(BUILD)/obj/embedded.o: $(BUILD)/gen/embedded.c $(BUILD)/settings | machine
 	@echo '  CC      $<'

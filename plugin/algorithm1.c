@@ -6,6 +6,7 @@
 #include "reduce.h"
 #include "support/error.h"
 
+#include <math.h>
 #include <string.h>
 
 // A non-negative float sorts as its bits do. A walk fixes those bits of the cut from the top: first
@@ -66,13 +67,13 @@ static int unit_exponent(const bit_walk *walk, uint64_t top, int shift)
 
 // Counts the tokens that share the fixed bits by their next `width` bits.
 static void fill_bins(const bit_walk *walk, int width, const m2po_squares *parts,
-                      int64_t part_count, m2po_bin bins[M2PO_BINS])
+                      m2po_bin bins[M2PO_BINS])
 {
   memset(bins, 0, ((size_t)1 << width) * sizeof bins[0]);
   const int open = walk->shift - width;
-  for (int64_t p = 0; p < part_count; ++p) {
-    for (int64_t i = 0; i < parts[p].count; ++i) {
-      const uint64_t bits = bits_of(&parts[p], i, walk->wide);
+  for (const m2po_squares *part = parts; part != NULL; part = part->next) {
+    for (int64_t i = 0; i < part->count; ++i) {
+      const uint64_t bits = bits_of(part, i, walk->wide);
       if (bits >> walk->shift != walk->top) {
         continue;
       }
@@ -91,6 +92,12 @@ static m2po_kept with_bin(const m2po_kept *kept, const m2po_bin *bin, int expone
   m2po_exact_add(&all.sum, ((m2po_u128)bin->high << LOW_BITS) + bin->low, exponent);
   all.count += (int64_t)bin->count;
   return all;
+}
+
+m2po_rule m2po_rule_of(const m2po_config *config)
+{
+  return (m2po_rule){config->m2_threshold, config->boundary == M2PO_BELOW,
+                     config->min_kept_tokens};
 }
 
 bool m2po_affordable(const m2po_rule *rule, const m2po_exact *sum, int64_t count)
@@ -125,6 +132,12 @@ static bool walk_down(bit_walk *walk, int width, const m2po_rule *rule,
   return false;
 }
 
+float m2po_candidate_bound(const m2po_rule *rule)
+{
+  const float near = (float)rule->threshold;
+  return m2po_is_candidate(rule, (double)near) ? nextafterf(near, -INFINITY) : near;
+}
+
 static m2po_kept with_equals(const m2po_kept *kept, double value, int64_t equals)
 {
   m2po_kept all = *kept;
@@ -153,19 +166,19 @@ static int64_t affordable_equals(const m2po_rule *rule, const m2po_kept *kept, d
 }
 
 // Counts this rank's tokens at the cut, and tells each part how many come before it.
-static int64_t count_equals(const bit_walk *walk, m2po_squares *parts, int64_t part_count)
+static int64_t count_equals(const bit_walk *walk, m2po_squares *parts)
 {
   int64_t count = 0;
-  for (int64_t p = 0; p < part_count; ++p) {
-    parts[p].equals_before = count;
-    for (int64_t i = 0; i < parts[p].count; ++i) {
-      count += bits_of(&parts[p], i, walk->wide) == walk->top ? 1 : 0;
+  for (m2po_squares *part = parts; part != NULL; part = part->next) {
+    part->equals_before = count;
+    for (int64_t i = 0; i < part->count; ++i) {
+      count += bits_of(part, i, walk->wide) == walk->top ? 1 : 0;
     }
   }
   return count;
 }
 
-int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, int64_t part_count, bool wide,
+int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, bool wide,
                       const rft_collectives *collectives, m2po_bin bins[M2PO_BINS], m2po_kept *kept,
                       m2po_cut *cut, rft_error *error)
 {
@@ -177,7 +190,7 @@ int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, int64_t part_c
     const int width = walk.shift > fraction    ? exponent
                       : walk.shift < WALK_BITS ? walk.shift
                                                : WALK_BITS;
-    fill_bins(&walk, width, parts, part_count, bins);
+    fill_bins(&walk, width, parts, bins);
     const int64_t words = ((int64_t)1 << width) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));
     const int32_t code = m2po_reduce(collectives, &bins[0].count, words, error);
     if (code != RFT_OK) {
@@ -190,7 +203,7 @@ int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, int64_t part_c
   cut->value = value_of(&walk);
   const int64_t kept_equals = affordable_equals(rule, kept, cut->value, equals);
   *kept = with_equals(kept, cut->value, kept_equals);
-  const int64_t own = count_equals(&walk, parts, part_count);
+  const int64_t own = count_equals(&walk, parts);
   if (kept_equals == 0) {
     cut->dropped_equals = own;
     return RFT_OK;

@@ -12,8 +12,10 @@
 #ifndef M2PO_ALGORITHM1_H
 #define M2PO_ALGORITHM1_H
 
+#include "config.h"
 #include "exact.h"
 #include "rft/plugin.h"
+#include "squares.h"
 
 /// When the loop above stops.
 typedef struct m2po_rule {
@@ -21,20 +23,6 @@ typedef struct m2po_rule {
   bool strict;      ///< stop at mean < tau instead of mean <= tau
   int64_t min_kept; ///< never shrink T below this
 } m2po_rule;
-
-/// Squared log-ratios m of some tokens, in token order.
-typedef struct m2po_squares {
-  bool wide; ///< float64, else float32
-  int64_t count;
-  void *values;          ///< double or float [count], finite, >= 0
-  int64_t equals_before; ///< once the cut is found: candidates at it in earlier parts
-} m2po_squares;
-
-static inline double m2po_square_at(const m2po_squares *squares, int64_t i)
-{
-  return squares->wide ? ((const double *)squares->values)[i]
-                       : (double)((const float *)squares->values)[i];
-}
 
 /// A set of tokens by its sum of m and its size.
 typedef struct m2po_kept {
@@ -57,6 +45,8 @@ typedef struct m2po_bin {
 
 enum { M2PO_BINS = 2048 };
 
+m2po_rule m2po_rule_of(const m2po_config *config);
+
 /// May a set stand by the rule?
 bool m2po_affordable(const m2po_rule *rule, const m2po_exact *sum, int64_t count);
 
@@ -67,12 +57,37 @@ static inline bool m2po_is_candidate(const m2po_rule *rule, double square)
   return rule->strict ? square >= rule->threshold : square > rule->threshold;
 }
 
-/// Finds the cut among the candidates `parts` [part_count] of this rank and those of every other
+/// The largest float32 that is no candidate.
+float m2po_candidate_bound(const m2po_rule *rule);
+
+/// Finds the cut among the candidates `parts` (NULL: none) of this rank and those of every other
 /// rank of `collectives` (or NULL). `kept` comes as the tokens of T that are no candidates, over
 /// all ranks, and leaves as all that are kept. `wide`: some rank has float64 squares. `bins` is
 /// scratch. Not everything may be affordable. Sets equals_before of the parts. [collective]
-int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, int64_t part_count, bool wide,
+int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, bool wide,
                       const rft_collectives *collectives, m2po_bin bins[M2PO_BINS], m2po_kept *kept,
                       m2po_cut *cut, rft_error *error);
+
+/// Reads candidates in token order, and counts those at the cut.
+typedef struct m2po_cut_reader {
+  m2po_square_cursor squares;
+  int64_t equals;
+} m2po_cut_reader;
+
+/// A reader from the first candidate of a part on (NULL: there is none to read).
+static inline m2po_cut_reader m2po_cut_reader_at(const m2po_squares *part)
+{
+  return (m2po_cut_reader){{part, 0}, part == NULL ? 0 : part->equals_before};
+}
+
+/// Is the next candidate kept?
+static inline bool m2po_cut_keeps_next(const m2po_cut *cut, m2po_cut_reader *reader)
+{
+  const double square = m2po_square_next(&reader->squares);
+  if (square != cut->value) {
+    return square < cut->value;
+  }
+  return ++reader->equals > cut->dropped_equals;
+}
 
 #endif // M2PO_ALGORITHM1_H

@@ -4,14 +4,17 @@
 // The plugin's tables, and its one exported function.
 
 #include "embedded.h"
+#include "fused.h"
 #include "instance.h"
 #include "loss.h"
 #include "metrics.h"
 #include "select.h"
 #include "support/error.h"
 #include "support/structs.h"
+#include "target.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define M2PO_VERSION "1.0.0"
 
@@ -25,7 +28,10 @@ static int32_t create(const rft_policy_loss *loss, const rft_host *host, const c
   }
   made->parallel = host->get_service(host, RFT_HOST_PARALLEL);
   const rft_log *const log = host->get_service(host, RFT_HOST_LOG);
-  const int32_t code = m2po_config_parse(config, config_length, log, &made->config, error);
+  int32_t code = m2po_config_parse(config, config_length, log, &made->config, error);
+  if (code == RFT_OK) {
+    code = m2po_choose_target(&made->kernels, error);
+  }
   if (code != RFT_OK) {
     free(made);
     return code;
@@ -72,10 +78,15 @@ static const rft_algorithm_preset *const presets[] = {
     PRESET(grpo, "GRPO's clipped surrogate without a selection: the baseline."),
 };
 
+static const rft_one_pass one_pass = {
+    .struct_size = RFT_STRUCT_SIZE(rft_one_pass, select_evaluate),
+    .evaluate = m2po_evaluate_once,
+    .select_evaluate = m2po_select_evaluate,
+};
+
 static const void *get_extension(const char *id)
 {
-  (void)id;
-  return NULL;
+  return strcmp(id, RFT_PLUGIN_ONE_PASS) == 0 ? &one_pass : NULL;
 }
 
 static const rft_plugin plugin = {

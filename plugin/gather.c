@@ -4,67 +4,39 @@
 #include "gather.h"
 
 #include "inputs.h"
+#include "stage.h"
 #include "support/error.h"
+#include "tally.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { WORD_BITS = 64, FLOAT32_EXPONENTS = 256, MOST_RANGES = 64, LEAST_RANGE = 64 * M2PO_BLOCK };
+enum { MOST_RANGES = 64, LEAST_RANGE = 64 * M2PO_BLOCK };
 
-// Sums of m of one range of positions. A float32 adds its mantissa to the bin of its exponent,
-// which holds 2^40 of them; a float64 goes straight into the exact sum.
-typedef struct tally_bins {
-  uint64_t mantissas[FLOAT32_EXPONENTS];
-  m2po_exact sum;
-} tally_bins;
-
-// The part of a micro-batch that one body of parallel_for reads: whole words of positions.
+// The part of a micro-batch that one body of parallel_for reads: whole blocks of positions.
 typedef struct token_range {
   int64_t start;
   int64_t end;
   int64_t constrained;
   int64_t candidates;
-  int64_t first_candidate; ///< of the micro-batch: where this range's go
-  tally_bins over;         ///< m of candidates
-  tally_bins rest;         ///< m of the other constrained tokens
+  m2po_tally over; ///< m of candidates
+  m2po_tally rest; ///< m of the other constrained tokens
+  m2po_square_list squares;
   m2po_fault fault;
+  bool out_of_memory;
 } token_range;
 
 typedef struct gathering {
   const m2po_config *config;
   const m2po_rule *rule;
+  const m2po_kernels *kernels; ///< NULL where the batch does not fit them
   rft_batch_view batch;
   m2po_pair pair; ///< the policy that m compares, relative to the behavior policy
   m2po_gathered *gathered;
-  void *squares; ///< double or float, by `wide`
   token_range *ranges;
 } gathering;
-
-static void tally_add(tally_bins *tally, double square, bool wide)
-{
-  if (wide) {
-    const m2po_parts parts = m2po_exact_parts(square);
-    m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
-    return;
-  }
-  const float narrow = (float)square;
-  uint32_t bits;
-  memcpy(&bits, &narrow, sizeof bits);
-  const uint32_t exponent = bits >> 23;
-  const uint32_t fraction = bits & 0x7FFFFF;
-  tally->mantissas[exponent] += exponent == 0 ? fraction : fraction | 0x800000;
-}
-
-static void tally_fold(const tally_bins *tally, m2po_exact *sum)
-{
-  m2po_exact_add_exact(sum, &tally->sum);
-  for (int exponent = 0; exponent < FLOAT32_EXPONENTS; ++exponent) {
-    if (tally->mantissas[exponent] != 0) {
-      m2po_exact_add(sum, tally->mantissas[exponent], (exponent == 0 ? 1 : exponent) - 150);
-    }
-  }
-}
 
 // One multiplication, rounded once.
 static double square(double d, bool wide)
@@ -119,84 +91,118 @@ static bool check_squares(const gathering *job, const token_block *block, int64_
 static uint64_t pack(const double flags[M2PO_BLOCK], int64_t first)
 {
   uint64_t word = 0;
-  for (int bit = 0; bit < WORD_BITS; ++bit) {
+  for (int bit = 0; bit < M2PO_WORD_BITS; ++bit) {
     word |= (uint64_t)(flags[first + bit] != 0) << bit;
   }
   return word;
 }
 
-// Takes the squares of T into the range's sums, and says where the candidates are: their squares
-// move from `square` to the sum of candidates.
-static void take_squares(const gathering *job, token_range *range, token_block *block,
-                         double candidate[M2PO_BLOCK])
+static bool add_candidate(token_range *range, double square, bool wide)
 {
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const double over = m2po_is_candidate(job->rule, block->square[i]) ? 1.0 : 0.0;
-    candidate[i] = block->constrained[i] != 0 ? over : 0.0;
-  }
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    if (candidate[i] != 0) { // rare
-      tally_add(&range->over, block->square[i], job->pair.wide);
-      block->square[i] = 0.0;
-    }
-  }
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    tally_add(&range->rest, block->square[i], job->pair.wide);
-  }
-  range->candidates += (int64_t)m2po_sum(candidate);
-  range->constrained += (int64_t)m2po_sum(block->constrained);
+  m2po_tally_add(&range->over, square, wide);
+  ++range->candidates;
+  range->out_of_memory = !m2po_squares_append(&range->squares, wide, square);
+  return !range->out_of_memory;
 }
 
-// First reading: bits, counts and sums.
+// A block in double, which takes everything and says what is wrong.
+static bool read_block(const gathering *job, token_range *range, int64_t start, int64_t count)
+{
+  const bool wide = job->pair.wide;
+  token_block block;
+  m2po_inputs_load(&job->batch, &job->pair, start, count, &block.inputs);
+  compute_squares(&block, wide, job->config->selection == M2PO_ALL_TOKENS);
+  if (!m2po_inputs_check(&job->batch, &job->pair, start, &block.inputs, &range->fault) ||
+      !check_squares(job, &block, start, &range->fault)) {
+    return false;
+  }
+  double candidate[M2PO_BLOCK];
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double over = m2po_is_candidate(job->rule, block.square[i]) ? 1.0 : 0.0;
+    candidate[i] = block.constrained[i] != 0 ? over : 0.0;
+  }
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    if (candidate[i] == 0) {
+      m2po_tally_add(&range->rest, block.square[i], wide);
+    } else if (!add_candidate(range, block.square[i], wide)) {
+      return false;
+    }
+  }
+  range->constrained += (int64_t)m2po_sum(block.constrained);
+  for (int64_t first = 0; first < count; first += M2PO_WORD_BITS) {
+    const int64_t word = (start + first) / M2PO_WORD_BITS;
+    job->gathered->valid[word] = pack(block.inputs.mask, first);
+    job->gathered->candidate[word] = pack(candidate, first);
+  }
+  return true;
+}
+
+// A block that kernels have sighted. False: it is for read_block.
+static bool take_sighting(const gathering *job, token_range *range, int64_t start,
+                          m2po_sighting *sighting)
+{
+  const float bound = m2po_candidate_bound(job->rule);
+  if (!sighting->plain ||
+      !m2po_tally_add_block(&range->rest, job->kernels, sighting->below, bound)) {
+    return false;
+  }
+  range->constrained += sighting->constrained;
+  const int64_t word = start / M2PO_WORD_BITS;
+  memcpy(job->gathered->valid + word, sighting->valid, sizeof sighting->valid);
+  memcpy(job->gathered->candidate + word, sighting->open, sizeof sighting->open);
+  return true;
+}
+
+static bool add_candidates(token_range *range, const m2po_block *block,
+                           const m2po_sighting *sighting)
+{
+  for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
+    uint64_t open = sighting->open[first / M2PO_WORD_BITS];
+    for (; open != 0; open &= open - 1) {
+      const int64_t i = first + __builtin_ctzll(open);
+      const float d = block->policy[i] - block->reference[i];
+      if (!add_candidate(range, (double)(d * d), false)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// One whole block by the kernels. *done: they took it, and all that is left to do is in the result.
+static bool read_fast(const gathering *job, token_range *range, int64_t start, bool *done)
+{
+  const m2po_bracket bracket = {m2po_candidate_bound(job->rule), FLT_MAX};
+  const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
+  m2po_stage stage;
+  m2po_block block;
+  m2po_sighting sighting;
+  *done = false;
+  if (!m2po_stage_load(&job->batch, &job->pair, &all, start, &stage, &block)) {
+    return true;
+  }
+  job->kernels->sight(&block, &bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
+  // Above FLT_MAX there is only infinity, which the general code has words for.
+  if (sighting.above_count != 0 || !take_sighting(job, range, start, &sighting)) {
+    return true;
+  }
+  *done = true;
+  return add_candidates(range, &block, &sighting);
+}
+
 static void read_range(void *context, int64_t index)
 {
   const gathering *const job = context;
   token_range *const range = &job->ranges[index];
-  token_block block;
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
-    m2po_inputs_load(&job->batch, &job->pair, start, count, &block.inputs);
-    compute_squares(&block, job->pair.wide, job->config->selection == M2PO_ALL_TOKENS);
-    if (!m2po_inputs_check(&job->batch, &job->pair, start, &block.inputs, &range->fault) ||
-        !check_squares(job, &block, start, &range->fault)) {
+    bool done = false;
+    if (job->kernels != NULL && count == M2PO_BLOCK && !read_fast(job, range, start, &done)) {
       return;
     }
-    double candidate[M2PO_BLOCK];
-    take_squares(job, range, &block, candidate);
-    for (int64_t first = 0; first < count; first += WORD_BITS) {
-      const int64_t word = (start + first) / WORD_BITS;
-      job->gathered->valid[word] = pack(block.inputs.mask, first);
-      job->gathered->candidate[word] = pack(candidate, first);
-    }
-  }
-}
-
-static double square_at(const gathering *job, int64_t position)
-{
-  const m2po_pair *const pair = &job->pair;
-  double policy;
-  double behavior;
-  rft_view_load(pair->policy, position, 1, &policy);
-  rft_view_load(pair->reference, position, 1, &behavior);
-  return square(m2po_log_ratio(policy, behavior, pair->wide), pair->wide);
-}
-
-// Second reading: m of the candidates, now that their number is known.
-static void read_candidates(void *context, int64_t index)
-{
-  const gathering *const job = context;
-  const token_range *const range = &job->ranges[index];
-  int64_t next = range->first_candidate;
-  for (int64_t start = range->start; start < range->end; start += WORD_BITS) {
-    uint64_t word = job->gathered->candidate[start / WORD_BITS];
-    for (; word != 0; word &= word - 1) {
-      const double m = square_at(job, start + __builtin_ctzll(word));
-      if (job->pair.wide) {
-        ((double *)job->squares)[next++] = m;
-      } else {
-        ((float *)job->squares)[next++] = (float)m;
-      }
+    if (!done && !read_block(job, range, start, count)) {
+      return;
     }
   }
 }
@@ -217,8 +223,8 @@ static int64_t count_sequences(const rft_batch_view *batch, const uint64_t *vali
 
 static int64_t divide_ranges(gathering *job, int64_t count, int64_t ranges)
 {
-  const int64_t words = (count + WORD_BITS - 1) / WORD_BITS;
-  const int64_t length = (words + ranges - 1) / ranges * WORD_BITS;
+  const int64_t blocks = (count + M2PO_BLOCK - 1) / M2PO_BLOCK;
+  const int64_t length = (blocks + ranges - 1) / ranges * M2PO_BLOCK;
   int64_t used = 0;
   for (int64_t start = 0; start < count; start += length) {
     job->ranges[used].start = start;
@@ -228,10 +234,10 @@ static int64_t divide_ranges(gathering *job, int64_t count, int64_t ranges)
   return used;
 }
 
-// What both readings found, once all memory that is kept is there.
+// What was found, once all memory that is kept is there.
 static void add_totals(const gathering *job, int64_t ranges, m2po_totals *totals)
 {
-  const int64_t words = (job->gathered->count + WORD_BITS - 1) / WORD_BITS;
+  const int64_t words = (job->gathered->count + M2PO_WORD_BITS - 1) / M2PO_WORD_BITS;
   for (int64_t i = 0; i < words; ++i) {
     totals->valid += __builtin_popcountll(job->gathered->valid[i]);
   }
@@ -239,9 +245,9 @@ static void add_totals(const gathering *job, int64_t ranges, m2po_totals *totals
   for (int64_t i = 0; i < ranges; ++i) {
     totals->constrained += job->ranges[i].constrained;
     totals->candidates += job->ranges[i].candidates;
-    tally_fold(&job->ranges[i].over, &totals->sum);
-    tally_fold(&job->ranges[i].rest, &totals->sum);
-    tally_fold(&job->ranges[i].rest, &totals->rest);
+    m2po_tally_fold(&job->ranges[i].over, &totals->sum);
+    m2po_tally_fold(&job->ranges[i].rest, &totals->sum);
+    m2po_tally_fold(&job->ranges[i].rest, &totals->rest);
   }
 }
 
@@ -250,7 +256,21 @@ static int32_t out_of_memory(rft_error *error)
   return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in selection_add");
 }
 
-static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares *squares,
+// The first thing that went wrong, in token order.
+static int32_t check_ranges(const gathering *job, int64_t ranges, rft_error *error)
+{
+  for (int64_t i = 0; i < ranges; ++i) {
+    if (job->ranges[i].out_of_memory) {
+      return out_of_memory(error);
+    }
+    if (job->ranges[i].fault.kind != M2PO_NO_FAULT) {
+      return m2po_fault_report(&job->ranges[i].fault, error);
+    }
+  }
+  return RFT_OK;
+}
+
+static int32_t gather(const rft_instance *instance, gathering *job, m2po_square_list *squares,
                       m2po_totals *totals, rft_error *error)
 {
   const int64_t count = job->batch.count;
@@ -263,23 +283,19 @@ static int32_t gather(const rft_instance *instance, gathering *job, m2po_squares
   }
   const int64_t ranges = divide_ranges(job, count, wanted);
   m2po_parallel_for(instance, ranges, read_range, job);
-  int64_t candidates = 0;
+  m2po_square_list found = {NULL, NULL};
   for (int64_t i = 0; i < ranges; ++i) {
-    if (job->ranges[i].fault.kind != M2PO_NO_FAULT) {
-      return m2po_fault_report(&job->ranges[i].fault, error);
-    }
-    job->ranges[i].first_candidate = candidates;
-    candidates += job->ranges[i].candidates;
+    m2po_squares_trim(&job->ranges[i].squares);
+    m2po_squares_join(&found, &job->ranges[i].squares);
   }
-  if (candidates > 0) {
-    job->squares = malloc((size_t)candidates * (job->pair.wide ? sizeof(double) : sizeof(float)));
-    if (job->squares == NULL) {
-      return out_of_memory(error);
-    }
-    m2po_parallel_for(instance, ranges, read_candidates, job);
+  const int32_t code = check_ranges(job, ranges, error);
+  if (code != RFT_OK) {
+    m2po_squares_free(&found);
+    return code;
   }
   add_totals(job, ranges, totals);
-  *squares = (m2po_squares){job->pair.wide, candidates, job->squares, 0};
+  job->gathered->squares = found.first;
+  m2po_squares_join(squares, &found);
   return RFT_OK;
 }
 
@@ -298,7 +314,7 @@ static int32_t choose_pair(gathering *job, rft_error *error)
 }
 
 int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const rft_batch *source,
-                    m2po_gathered *gathered, m2po_squares *squares, m2po_totals *totals,
+                    m2po_gathered *gathered, m2po_square_list *squares, m2po_totals *totals,
                     rft_error *error)
 {
   gathering job = {.config = &instance->config, .rule = rule};
@@ -309,7 +325,8 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
   if (code != RFT_OK) {
     return code;
   }
-  const size_t words = (size_t)(job.batch.count / WORD_BITS) + 1;
+  job.kernels = m2po_stage_fits(&job.batch, &job.pair) ? instance->kernels : NULL;
+  const size_t words = (size_t)(job.batch.count / M2PO_WORD_BITS) + 1;
   *gathered = (m2po_gathered){.rows = job.batch.rows,
                               .columns = job.batch.columns,
                               .ndim = source->logprob->ndim,
@@ -322,7 +339,6 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
              : gather(instance, &job, squares, totals, error);
   free(job.ranges);
   if (code != RFT_OK) {
-    free(job.squares);
     free(gathered->valid);
     free(gathered->candidate);
   }

@@ -7,9 +7,11 @@
 #define M2PO_INSTANCE_H
 
 #include "config.h"
+#include "kernel.h"
 
 struct rft_instance {
   m2po_config config;
+  const m2po_kernels *kernels;  ///< for this processor
   const rft_parallel *parallel; ///< or NULL
 };
 

@@ -27,9 +27,9 @@ struct rft_selection {
   rft_error failure; ///< of the add that failed
   int64_t count;     ///< of micro-batches
   int64_t capacity;
-  m2po_gathered *gathered; ///< [count]
-  m2po_squares *squares;   ///< [count]
-  m2po_totals totals;      ///< of this rank
+  m2po_gathered *gathered;  ///< [count]
+  m2po_square_list squares; ///< m of every candidate
+  m2po_totals totals;       ///< of this rank
   bool cuts;               ///< something is dropped
   m2po_cut cut;
   m2po_bin bins[M2PO_BINS]; ///< scratch; part of the struct so that finish can't run out of memory
@@ -42,20 +42,11 @@ int32_t m2po_selection_begin(const rft_instance *instance, rft_selection **selec
   if (made == NULL) {
     return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in selection_begin");
   }
-  const m2po_config *const config = &instance->config;
   made->instance = instance;
-  made->rule =
-      (m2po_rule){config->m2_threshold, config->boundary == M2PO_BELOW, config->min_kept_tokens};
+  made->rule = m2po_rule_of(&instance->config);
   made->failure.struct_size = sizeof made->failure;
   *selection = made;
   return RFT_OK;
-}
-
-static void free_gathered(const m2po_gathered *gathered, const m2po_squares *squares)
-{
-  free(gathered->valid);
-  free(gathered->candidate);
-  free(squares->values);
 }
 
 void m2po_selection_end(rft_selection *selection)
@@ -64,10 +55,11 @@ void m2po_selection_end(rft_selection *selection)
     return;
   }
   for (int64_t i = 0; i < selection->count; ++i) {
-    free_gathered(&selection->gathered[i], &selection->squares[i]);
+    free(selection->gathered[i].valid);
+    free(selection->gathered[i].candidate);
   }
   free(selection->gathered);
-  free(selection->squares);
+  m2po_squares_free(&selection->squares);
   free(selection);
 }
 
@@ -77,17 +69,14 @@ static bool reserve(rft_selection *selection)
   if (selection->count < selection->capacity) {
     return true;
   }
-  const size_t capacity = (size_t)(selection->capacity == 0 ? 8 : selection->capacity * 2);
+  const int64_t capacity = selection->capacity == 0 ? 8 : selection->capacity * 2;
   m2po_gathered *const gathered =
-      realloc(selection->gathered, capacity * sizeof selection->gathered[0]);
-  selection->gathered = gathered != NULL ? gathered : selection->gathered;
-  m2po_squares *const squares =
-      realloc(selection->squares, capacity * sizeof selection->squares[0]);
-  selection->squares = squares != NULL ? squares : selection->squares;
-  if (gathered == NULL || squares == NULL) {
+      realloc(selection->gathered, (size_t)capacity * sizeof selection->gathered[0]);
+  if (gathered == NULL) {
     return false;
   }
-  selection->capacity = (int64_t)capacity;
+  selection->gathered = gathered;
+  selection->capacity = capacity;
   return true;
 }
 
@@ -113,11 +102,11 @@ int32_t m2po_selection_add(rft_selection *selection, const rft_batch *batch, rft
     return code;
   }
   rft_error *const failure = &selection->failure;
-  const int64_t next = selection->count;
   code = !reserve(selection)
              ? rft_fail(failure, RFT_RESOURCE_EXHAUSTED, "m2po: out of memory in selection_add")
-             : m2po_gather(selection->instance, &selection->rule, batch, selection->gathered + next,
-                           selection->squares + next, &selection->totals, failure);
+             : m2po_gather(selection->instance, &selection->rule, batch,
+                           selection->gathered + selection->count, &selection->squares,
+                           &selection->totals, failure);
   if (code != RFT_OK) {
     selection->state = FAILED;
     return rft_fail(error, code, "%s", failure->message);
@@ -160,8 +149,8 @@ static rank_summary summarize(const rft_selection *selection, bool failed)
     summary.digest[i] = digest & ((UINT64_C(1) << DIGEST_BITS) - 1);
     summary.digest_square[i] = summary.digest[i] * summary.digest[i];
   }
-  for (int64_t i = 0; i < selection->count; ++i) {
-    summary.wide |= selection->squares[i].wide ? 1 : 0;
+  for (const m2po_squares *part = selection->squares.first; part != NULL; part = part->next) {
+    summary.wide |= part->wide ? 1 : 0;
   }
   return summary;
 }
@@ -208,18 +197,18 @@ static int32_t find_cut(rft_selection *selection, const rank_summary *summary,
     return RFT_OK;
   }
   *kept = (m2po_kept){summary->rest, constrained - (int64_t)summary->candidates};
-  return m2po_find_cut(&selection->rule, selection->squares, selection->count, summary->wide != 0,
-                       collectives, selection->bins, kept, &selection->cut, error);
+  return m2po_find_cut(&selection->rule, selection->squares.first, summary->wide != 0, collectives,
+                       selection->bins, kept, &selection->cut, error);
 }
 
-static void fill_report(const rank_summary *summary, const m2po_kept *kept,
-                        rft_selection_report *report)
+void m2po_selection_fill_report(const m2po_counts *counts, int64_t constrained,
+                                const m2po_exact *sum, const m2po_kept *kept,
+                                rft_selection_report *report)
 {
-  const int64_t constrained = (int64_t)summary->constrained;
   const int64_t masked = constrained - kept->count;
-  report->valid_tokens = (int64_t)summary->valid;
-  report->kept_tokens = report->valid_tokens - masked;
-  report->sequences = (int64_t)summary->sequences;
+  report->valid_tokens = counts->valid;
+  report->kept_tokens = counts->valid - masked;
+  report->sequences = counts->sequences;
   double *const metrics = report->metrics;
   if (metrics == NULL) {
     return;
@@ -227,13 +216,13 @@ static void fill_report(const rank_summary *summary, const m2po_kept *kept,
   metrics[M2PO_VALID_TOKENS] = (double)report->valid_tokens;
   metrics[M2PO_TRUST_REGION_TOKENS] = (double)constrained;
   metrics[M2PO_MASKED_TOKENS] = (double)masked;
-  metrics[M2PO_M2_SUM_BEFORE] = m2po_exact_mean(&summary->sum, 1);
+  metrics[M2PO_M2_SUM_BEFORE] = m2po_exact_mean(sum, 1);
   metrics[M2PO_M2_SUM_AFTER] = m2po_exact_mean(&kept->sum, 1);
-  metrics[M2PO_M2_BEFORE] = m2po_exact_mean(&summary->sum, constrained);
+  metrics[M2PO_M2_BEFORE] = m2po_exact_mean(sum, constrained);
   metrics[M2PO_M2_AFTER] = m2po_exact_mean(&kept->sum, kept->count);
 }
 
-static int32_t check_report(const rft_selection_report *report, rft_error *error)
+int32_t m2po_selection_check_report(const rft_selection_report *report, rft_error *error)
 {
   const int32_t code = rft_check_request(
       report, RFT_STRUCT_SIZE(rft_selection_report, metric_count), "rft_selection_report", error);
@@ -262,7 +251,7 @@ int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *c
   }
   // A rank that can't go on takes part all the same: the others wait for it in the reduction (P17).
   const bool failed =
-      selection->state == FAILED || check_report(report, &selection->failure) != RFT_OK;
+      selection->state == FAILED || m2po_selection_check_report(report, &selection->failure) != RFT_OK;
   selection->state = SPENT; // until all has gone well
   rank_summary summary = summarize(selection, failed);
   m2po_kept kept;
@@ -279,46 +268,41 @@ int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *c
   if (code != RFT_OK) {
     return code;
   }
-  fill_report(&summary, &kept, report);
+  const m2po_counts counts = {(int64_t)summary.valid, (int64_t)summary.sequences};
+  m2po_selection_fill_report(&counts, (int64_t)summary.constrained, &summary.sum, &kept, report);
   selection->state = FINISHED;
   return RFT_OK;
 }
 
-// Is the next candidate kept? `equals` counts those at the cut so far.
-static bool keeps(const rft_selection *selection, double square, int64_t *equals)
+// The kept ones of 64 positions.
+static uint64_t keep_word(const rft_selection *selection, const m2po_gathered *gathered,
+                          int64_t word, m2po_cut_reader *reader)
 {
-  if (!selection->cuts || square < selection->cut.value) {
-    return true;
+  uint64_t kept = gathered->valid[word];
+  uint64_t candidates = selection->cuts ? gathered->candidate[word] : 0;
+  for (; candidates != 0; candidates &= candidates - 1) {
+    if (!m2po_cut_keeps_next(&selection->cut, reader)) {
+      kept &= ~(candidates & -candidates);
+    }
   }
-  return square == selection->cut.value && ++*equals > selection->cut.dropped_equals;
+  return kept;
 }
 
 static void write_mask(const rft_selection *selection, int64_t batch_index, const rft_view *mask)
 {
   const m2po_gathered *const gathered = &selection->gathered[batch_index];
-  const m2po_squares *const squares = &selection->squares[batch_index];
-  int64_t equals = squares->equals_before;
-  int64_t candidate = 0;
-  int64_t position = 0;
-  for (int64_t row = 0; row < mask->rows; ++row) {
-    unsigned char *const first = mask->data + row * mask->row_stride;
-    for (int64_t column = 0; column < mask->columns; ++column, ++position) {
-      bool kept = m2po_bit(gathered->valid, position);
-      if (m2po_bit(gathered->candidate, position)) {
-        kept = keeps(selection, m2po_square_at(squares, candidate++), &equals);
-      }
-      first[column * mask->column_stride] = kept ? 1 : 0;
-    }
+  m2po_cut_reader reader = m2po_cut_reader_at(gathered->squares);
+  for (int64_t start = 0; start < gathered->count; start += M2PO_WORD_BITS) {
+    const int64_t left = gathered->count - start;
+    const uint64_t kept = keep_word(selection, gathered, start / M2PO_WORD_BITS, &reader);
+    rft_view_store_bits(mask, start, left < M2PO_WORD_BITS ? left : M2PO_WORD_BITS, kept);
   }
 }
 
-// The mask has the shape of the batch's logprob, which is gone by now.
-static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, rft_view *view,
-                         rft_error *error)
+int32_t m2po_selection_open_mask(const rft_tensor *mask, const rft_tensor *logprob, rft_view *view,
+                                 rft_error *error)
 {
-  int64_t shape[2] = {gathered->ndim == 1 ? gathered->columns : gathered->rows, gathered->columns};
-  const rft_tensor logprob = {.ndim = gathered->ndim, .shape = shape};
-  int32_t code = rft_view_like(mask, &logprob, RFT_CONTENT_NUMBERS, "mask", view, error);
+  int32_t code = rft_view_like(mask, logprob, RFT_CONTENT_NUMBERS, "mask", view, error);
   if (code == RFT_OK && view->element != RFT_ELEMENT_BOOL && view->element != RFT_ELEMENT_UINT8) {
     code = rft_fail(error, RFT_INVALID_ARGUMENT,
                     "mask: expected dtype bool or uint8, found type code %d with %d bits",
@@ -328,6 +312,15 @@ static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, 
     code = rft_view_check_output(view, "mask", error);
   }
   return code;
+}
+
+// The mask has the shape of the batch's logprob, which is gone by now.
+static int32_t open_mask(const m2po_gathered *gathered, const rft_tensor *mask, rft_view *view,
+                         rft_error *error)
+{
+  int64_t shape[2] = {gathered->ndim == 1 ? gathered->columns : gathered->rows, gathered->columns};
+  const rft_tensor logprob = {.ndim = gathered->ndim, .shape = shape};
+  return m2po_selection_open_mask(mask, &logprob, view, error);
 }
 
 int32_t m2po_selection_mask(const rft_selection *selection, int64_t batch_index,

@@ -10,7 +10,8 @@
 #ifndef M2PO_SELECT_H
 #define M2PO_SELECT_H
 
-#include "rft/plugin.h"
+#include "algorithm1.h"
+#include "support/view.h"
 
 int32_t m2po_selection_begin(const rft_instance *instance, rft_selection **selection,
                              rft_error *error);
@@ -20,5 +21,25 @@ int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *c
 int32_t m2po_selection_mask(const rft_selection *selection, int64_t batch_index,
                             const rft_tensor *mask, rft_error *error);
 void m2po_selection_end(rft_selection *selection);
+
+// What select_evaluate shares with them.
+
+/// Over the whole optimizer batch.
+typedef struct m2po_counts {
+  int64_t valid;     ///< tokens
+  int64_t sequences; ///< with at least one valid token
+} m2po_counts;
+
+/// Checks the caller's report.
+int32_t m2po_selection_check_report(const rft_selection_report *report, rft_error *error);
+
+/// Fills it in. `sum`: of m over T, which has `constrained` tokens; `kept`: what is left of T.
+void m2po_selection_fill_report(const m2po_counts *counts, int64_t constrained,
+                                const m2po_exact *sum, const m2po_kept *kept,
+                                rft_selection_report *report);
+
+/// Checks a mask to be written, and gives its view.
+int32_t m2po_selection_open_mask(const rft_tensor *mask, const rft_tensor *logprob, rft_view *view,
+                                 rft_error *error);
 
 #endif // M2PO_SELECT_H

@@ -72,10 +72,12 @@ void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po
 }
 
 // The metrics see every valid token, dropped ones too, and so take an exponential of their own.
-static void measure_ratios(const m2po_inputs *inputs, const m2po_config *config,
-                           m2po_measures *measures)
+void m2po_measure_ratios(const m2po_inputs *inputs, const m2po_config *config,
+                         m2po_measures *measures)
 {
-  const double limit = m2po_smaller(config->log_ratio_clip, M2PO_METRIC_CLIP);
+  const double clip = config->log_ratio_clip;
+  const double limit = m2po_smaller(clip, M2PO_METRIC_CLIP);
+  double tokens[M2PO_BLOCK];
   double ratio[M2PO_BLOCK];
   double k1[M2PO_BLOCK];
   double k3[M2PO_BLOCK];
@@ -87,39 +89,24 @@ static void measure_ratios(const m2po_inputs *inputs, const m2po_config *config,
     const double d = m2po_clamp(inputs->log_ratio[i], limit);
     const double r = m2po_exp(d);
     const double d_size = fabs(inputs->log_ratio[i]);
+    tokens[i] = valid != 0 ? 1.0 : 0.0;
     ratio[i] = valid != 0 ? r : 0.0;
     inverse[i] = valid != 0 ? -r : -INFINITY;
     k1[i] = -d;
     k3[i] = r - 1.0 - d;
-    beyond[i] = d_size > config->log_ratio_clip ? 1.0 : 0.0;
+    beyond[i] = d_size > clip ? 1.0 : 0.0;
     size[i] = valid != 0 ? d_size : -INFINITY;
   }
-  measures->ratio_sum = m2po_sum(ratio);
-  measures->k1_sum = m2po_sum(k1);
-  measures->k3_sum = m2po_sum(k3);
-  measures->log_ratio_clipped = m2po_sum(beyond);
-  measures->log_ratio_abs_max = m2po_largest(size);
-  measures->ratio_min = -m2po_largest(inverse);
+  m2po_measures found = {.tokens = m2po_sum(tokens),
+                         .ratio_sum = m2po_sum(ratio),
+                         .k1_sum = m2po_sum(k1),
+                         .k3_sum = m2po_sum(k3),
+                         .log_ratio_clipped = m2po_sum(beyond),
+                         .log_ratio_abs_max = m2po_largest(size),
+                         .ratio_min = -m2po_largest(inverse)};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     ratio[i] = inputs->mask[i] != 0 ? ratio[i] : -INFINITY;
   }
-  measures->ratio_max = m2po_largest(ratio);
-}
-
-m2po_measures m2po_terms_measure(const m2po_inputs *inputs, const m2po_terms *terms,
-                                 const m2po_config *config, bool all)
-{
-  m2po_measures measures = m2po_measures_none();
-  measures.loss = m2po_sum(terms->loss);
-  if (!all) {
-    return measures;
-  }
-  double valid[M2PO_BLOCK];
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    valid[i] = inputs->mask[i] != 0 ? 1.0 : 0.0;
-  }
-  measures.tokens = m2po_sum(valid);
-  measures.clipped = m2po_sum(terms->clipped);
-  measure_ratios(inputs, config, &measures);
-  return measures;
+  found.ratio_max = m2po_largest(ratio);
+  m2po_measures_add(measures, &found);
 }

@@ -48,8 +48,8 @@ void m2po_measures_add(m2po_measures *total, const m2po_measures *part);
 /// Computes ratio, loss, slope and clipped of the tokens that have a term: valid, kept, A != 0.
 void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po_config *config);
 
-/// Sums loss, tokens and clipped; with `all` everything.
-m2po_measures m2po_terms_measure(const m2po_inputs *inputs, const m2po_terms *terms,
-                                 const m2po_config *config, bool all);
+/// Adds what the metrics tell of the ratios of the valid tokens to `measures`.
+void m2po_measure_ratios(const m2po_inputs *inputs, const m2po_config *config,
+                         m2po_measures *measures);
 
 #endif // M2PO_TERMS_H

@@ -17,16 +17,39 @@ typedef struct batch_counts {
   int64_t sequences;
 } batch_counts;
 
+// How many of so many bytes are not 0.
+static int64_t count_nonzero(const unsigned char *bytes, int64_t count)
+{
+  int64_t found = 0;
+  for (int64_t start = 0; start < count; start += M2PO_BLOCK) {
+    const int64_t end = count - start < M2PO_BLOCK ? count : start + M2PO_BLOCK;
+    uint32_t in_block = 0; // of 32 bits, of which a vector has many
+    for (int64_t i = start; i < end; ++i) {
+      in_block += bytes[i] != 0 ? 1 : 0;
+    }
+    found += in_block;
+  }
+  return found;
+}
+
 // Counts one sequence's valid and kept tokens.
 static int64_t count_sequence(const rft_batch_view *batch, const rft_view *keep, int64_t sequence,
                               batch_counts *counts)
 {
   const int64_t end = rft_batch_view_sequence_start(batch, sequence + 1);
+  const int64_t begin = rft_batch_view_sequence_start(batch, sequence);
+  if (rft_element_size(batch->mask.element) == 1 && batch->mask.column_stride == 1 &&
+      !rft_view_present(keep) && begin < end) {
+    const int64_t valid = count_nonzero(rft_view_at(&batch->mask, begin), end - begin);
+    counts->valid += valid;
+    counts->kept += valid;
+    counts->sequences += valid > 0 ? 1 : 0;
+    return valid;
+  }
   int64_t valid = 0;
   double mask[M2PO_BLOCK];
   double kept[M2PO_BLOCK];
-  for (int64_t start = rft_batch_view_sequence_start(batch, sequence); start < end;
-       start += M2PO_BLOCK) {
+  for (int64_t start = begin; start < end; start += M2PO_BLOCK) {
     const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
     rft_view_load(&batch->mask, start, count, mask);
     if (rft_view_present(keep)) {
@@ -148,7 +171,10 @@ int32_t m2po_weights_open(const m2po_config *config, const rft_batch_view *batch
   const double over = denominator(config, batch, &counts);
   const double scale = given->scale != 0 ? given->scale : 1.0;
   // With nothing to count there is no loss to weigh.
-  *weights = (m2po_weights){over != 0 ? scale / over : 0.0, sequence_tokens};
+  *weights = (m2po_weights){.each = over != 0 ? scale / over : 0.0,
+                            .valid = counts.valid,
+                            .sequences = counts.sequences,
+                            .sequence_tokens = sequence_tokens};
   return RFT_OK;
 }
 

@@ -8,6 +8,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char *content_text(rft_content content)
 {
@@ -165,6 +166,33 @@ void rft_view_store(const rft_view *view, int64_t start, int64_t count, const do
     length = row_length(view->columns, start + done, count - done);
     rft_element_store(view->element, rft_view_at(view, start + done), view->column_stride, length,
                       values + done);
+  }
+}
+
+// Eight bits as eight bytes: each byte gets a copy of all, keeps its own bit, and carries it to the top.
+static uint64_t spread(uint64_t bits)
+{
+  const uint64_t own = (bits & 0xFF) * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);
+  return (own + UINT64_C(0x7F7F7F7F7F7F7F7F)) >> 7 & UINT64_C(0x0101010101010101);
+}
+
+static void store_row_bits(unsigned char *address, int64_t stride, int64_t count, uint64_t bits)
+{
+  int64_t i = 0;
+  for (; stride == 1 && i + 8 <= count; i += 8) {
+    const uint64_t bytes = spread(bits >> i);
+    memcpy(address + i, &bytes, sizeof bytes);
+  }
+  for (; i < count; ++i) {
+    address[i * stride] = (bits >> i) & 1;
+  }
+}
+
+void rft_view_store_bits(const rft_view *view, int64_t start, int64_t count, uint64_t bits)
+{
+  for (int64_t done = 0, length = 0; done < count; done += length) {
+    length = row_length(view->columns, start + done, count - done);
+    store_row_bits(rft_view_at(view, start + done), view->column_stride, length, bits >> done);
   }
 }
 

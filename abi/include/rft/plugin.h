@@ -29,7 +29,7 @@ extern "C" {
 
 /// Major: part of the symbol's name, other majors are other symbols. Minor: only adds (P4, P5).
 #define RFT_ABI_MAJOR 1
-#define RFT_ABI_MINOR 0
+#define RFT_ABI_MINOR 1
 
 /// Name of the one exported symbol.
 #define RFT_PLUGIN_ENTRY_SYMBOL "rft_plugin_entry_v1"
@@ -285,6 +285,29 @@ struct rft_policy_loss {
   int32_t (*evaluate)(const rft_instance *instance, const rft_batch *batch, const rft_tensor *mask,
                       const rft_reduction *reduction, rft_output *output, rft_error *error);
 };
+
+/// Extension of a plugin: its losses in as few passes over memory as they need, for a caller that
+/// discards what a failed call leaves. Unlike elsewhere (P9), after RFT_OUT_OF_RANGE, a value in a
+/// tensor, the elements of gradient and mask are undefined; everything else is as it was. Since ABI
+/// minor 1.
+#define RFT_PLUGIN_ONE_PASS "rft.plugin.one_pass/1"
+typedef struct rft_one_pass {
+  uint32_t struct_size;
+  uint32_t reserved;
+  /// What rft_policy_loss.evaluate gives, bit by bit. [thread-safe]
+  int32_t (*evaluate)(const rft_instance *instance, const rft_batch *batch, const rft_tensor *mask,
+                      const rft_reduction *reduction, rft_output *output, rft_error *error);
+  /// Selection and evaluation of an optimizer batch that is one micro-batch on each rank of
+  /// `collectives` (NULL: this process alone), where both see the same tensors. `mask` is written as
+  /// by selection_mask, of which it has the shape and dtype, and is needed; `scale` is that of
+  /// rft_reduction. Gives the masks, counts and selection metrics of the separate calls bit by bit;
+  /// the loss is added up in another order. UNIMPLEMENTED for a loss that selects nothing.
+  /// [collective]
+  int32_t (*select_evaluate)(const rft_instance *instance, const rft_batch *batch,
+                             const rft_collectives *collectives, double scale,
+                             const rft_tensor *mask, rft_selection_report *report,
+                             rft_output *output, rft_error *error);
+} rft_one_pass;
 
 // ---------------------------------------------------------------------------------- preset, plugin
 

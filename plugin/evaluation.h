@@ -1,0 +1,67 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Loss, gradient and metrics of a micro-batch, a chunk of positions at a time.
+
+#ifndef M2PO_EVALUATION_H
+#define M2PO_EVALUATION_H
+
+#include "fault.h"
+#include "instance.h"
+#include "stage.h"
+#include "terms.h"
+#include "weights.h"
+
+/// Positions that are summed in order. Chunks are added in order too, so that a sum does not depend on
+/// which thread took which.
+enum { M2PO_CHUNK = 16 * M2PO_BLOCK };
+
+/// What came of a chunk.
+typedef struct m2po_part {
+  m2po_fault fault; ///< the first
+  m2po_measures measures;
+} m2po_part;
+
+typedef struct m2po_evaluation {
+  const m2po_config *config;
+  const m2po_kernels *kernels; ///< NULL where they can't compute this
+  m2po_formula formula;        ///< for the kernels
+  rft_batch_view batch;
+  rft_view keep;     ///< absent: all valid tokens are kept
+  rft_view gradient; ///< absent: not wanted
+  m2po_pair pair;    ///< logprob relative to proximal_logprob or old_logprob
+  m2po_weights weights;
+  bool measures;    ///< metrics are wanted
+  bool rehearsal;   ///< finds faults, writes nothing
+  m2po_part *parts; ///< [chunks]
+  int64_t chunks;
+} m2po_evaluation;
+
+/// Checks the arguments of rft_policy_loss.evaluate. On success as on an error, free with
+/// m2po_evaluation_free.
+int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batch,
+                             const rft_tensor *mask, const rft_reduction *reduction,
+                             const rft_output *output, m2po_evaluation *evaluation,
+                             rft_error *error);
+
+void m2po_evaluation_free(m2po_evaluation *evaluation);
+
+/// Computes a chunk: a body of parallel_for, whose context is the evaluation.
+void m2po_evaluation_chunk(void *evaluation, int64_t chunk);
+
+/// Computes positions [start, start + count), count <= M2PO_BLOCK, in double. False: there is a fault.
+bool m2po_evaluation_block(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                           m2po_part *part);
+
+/// Takes a whole block that kernels have computed. False: it is for m2po_evaluation_block.
+bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, const float *slope,
+                          const m2po_valuation *valuation, m2po_part *part);
+
+/// Adds the chunks up. RFT_OUT_OF_RANGE: the first fault, or a sum that overflows.
+int32_t m2po_evaluation_total(const m2po_evaluation *evaluation, m2po_measures *total,
+                              rft_error *error);
+
+/// Fills in what the caller asked for.
+void m2po_evaluation_report(const m2po_measures *total, rft_output *output);
+
+#endif // M2PO_EVALUATION_H

@@ -1,0 +1,416 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "fused.h"
+
+#include "evaluation.h"
+#include "exponential.h"
+#include "gather.h"
+#include "loss.h"
+#include "sample.h"
+#include "select.h"
+#include "support/error.h"
+#include "tally.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+// ------------------------------------------------------------------------ by the separate functions
+
+static int32_t select_then_evaluate(const rft_instance *instance, const rft_batch *batch,
+                                    const rft_collectives *collectives, double scale,
+                                    const rft_tensor *mask, rft_selection_report *report,
+                                    rft_output *output, rft_error *error)
+{
+  rft_selection *selection = NULL;
+  int32_t code = m2po_selection_begin(instance, &selection, error);
+  if (code != RFT_OK) {
+    return code;
+  }
+  code = m2po_selection_add(selection, batch, error);
+  // A rank that has failed takes part all the same (P17).
+  const int32_t finished =
+      m2po_selection_finish(selection, collectives, report, code == RFT_OK ? error : NULL);
+  code = code == RFT_OK ? finished : code;
+  if (code == RFT_OK) {
+    code = m2po_selection_mask(selection, 0, mask, error);
+  }
+  m2po_selection_end(selection);
+  if (code != RFT_OK) {
+    return code;
+  }
+  const rft_reduction reduction = {.struct_size = sizeof reduction,
+                                   .valid_tokens = report->valid_tokens,
+                                   .kept_tokens = report->kept_tokens,
+                                   .sequences = report->sequences,
+                                   .scale = scale};
+  return m2po_evaluate_once(instance, batch, mask, &reduction, output, error);
+}
+
+// ----------------------------------------------------------------------------------- in one pass
+
+enum { MOST_RANGES = 64, LEAST_RANGE = 4 * M2PO_CHUNK };
+
+// The part of the micro-batch that one body of parallel_for does: whole chunks.
+typedef struct token_range {
+  int64_t start;
+  int64_t end;
+  int64_t constrained;
+  int64_t above_count;
+  int64_t open_count;
+  m2po_tally below;
+  m2po_tally above;
+  m2po_tally open;
+  m2po_square_list squares; ///< of the open tokens
+  const m2po_squares *first;
+  bool given_up; ///< this batch is for the separate functions
+} token_range;
+
+typedef struct one_pass {
+  m2po_evaluation evaluation;
+  rft_view mask;
+  m2po_rule rule;
+  m2po_bracket bracket;
+  bool all_tokens;
+  token_range *ranges;
+  int64_t range_count;
+  uint64_t *open; ///< a bit a position
+  m2po_cut cut;
+} one_pass;
+
+static bool add_open(token_range *range, float square)
+{
+  m2po_tally_add(&range->open, (double)square, false);
+  ++range->open_count;
+  return m2po_squares_append(&range->squares, false, (double)square);
+}
+
+static bool collect_open(token_range *range, const m2po_block *block, const m2po_sighting *sighting)
+{
+  for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
+    uint64_t open = sighting->open[first / M2PO_WORD_BITS];
+    for (; open != 0; open &= open - 1) {
+      const int64_t i = first + __builtin_ctzll(open);
+      const float d = block->policy[i] - block->reference[i];
+      if (!add_open(range, d * d)) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+static bool take_sums(const one_pass *job, token_range *range, m2po_sighting *sighting)
+{
+  const m2po_kernels *const kernels = job->evaluation.kernels;
+  range->constrained += sighting->constrained;
+  range->above_count += sighting->above_count;
+  return m2po_tally_add_block(&range->below, kernels, sighting->below, job->bracket.low) &&
+         (sighting->above_count == 0 ||
+          m2po_tally_add_block(&range->above, kernels, sighting->above, INFINITY));
+}
+
+static void store_mask(const rft_view *mask, int64_t start, const uint8_t keep[M2PO_BLOCK])
+{
+  unsigned char *const in_place = m2po_stage_in_place(mask, start);
+  if (in_place != NULL) {
+    memcpy(in_place, keep, M2PO_BLOCK);
+    return;
+  }
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    *rft_view_at(mask, start + i) = keep[i];
+  }
+}
+
+// False: not by this way.
+static bool do_block(one_pass *job, token_range *range, int64_t start)
+{
+  const m2po_evaluation *const evaluation = &job->evaluation;
+  const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
+  m2po_stage stage;
+  m2po_block block;
+  m2po_sighting sighting;
+  m2po_valuation valuation;
+  float slope[M2PO_BLOCK];
+  uint8_t keep[M2PO_BLOCK];
+  if (!m2po_stage_load(&evaluation->batch, &evaluation->pair, &all, start, &stage, &block)) {
+    return false;
+  }
+  evaluation->kernels->step(&block, &job->bracket, &evaluation->formula, job->all_tokens, slope,
+                            keep, &sighting, &valuation);
+  m2po_part *const part = &evaluation->parts[start / M2PO_CHUNK];
+  if (!m2po_evaluation_take(evaluation, start, slope, &valuation, part) ||
+      !take_sums(job, range, &sighting) || !collect_open(range, &block, &sighting)) {
+    return false;
+  }
+  store_mask(&job->mask, start, keep);
+  memcpy(job->open + start / M2PO_WORD_BITS, sighting.open, sizeof sighting.open);
+  return true;
+}
+
+// Where one token of the last, partial block stands: what kernels do for a whole one.
+static bool sight_token(one_pass *job, token_range *range, int64_t position, double log_ratio,
+                        double advantage)
+{
+  const bool along = (advantage > 0 && log_ratio > 0) || (advantage < 0 && log_ratio < 0);
+  if (!along && !job->all_tokens) {
+    return true;
+  }
+  const float square = (float)log_ratio * (float)log_ratio;
+  ++range->constrained;
+  if (square <= job->bracket.low) {
+    m2po_tally_add(&range->below, (double)square, false);
+    return true;
+  }
+  if (square > job->bracket.high) {
+    *rft_view_at(&job->mask, position) = 0;
+    m2po_tally_add(&range->above, (double)square, false);
+    ++range->above_count;
+    return isfinite(square);
+  }
+  job->open[position / M2PO_WORD_BITS] |= UINT64_C(1) << (position % M2PO_WORD_BITS);
+  return add_open(range, square);
+}
+
+// The positions that no whole block has: mask and sums now, loss and gradient once the cut is known.
+static bool sight_tail(one_pass *job, token_range *range, int64_t start, int64_t count)
+{
+  const m2po_evaluation *const evaluation = &job->evaluation;
+  m2po_inputs inputs;
+  m2po_fault fault;
+  m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, count, &inputs);
+  if (!m2po_inputs_check(&evaluation->batch, &evaluation->pair, start, &inputs, &fault)) {
+    return false;
+  }
+  memset(job->open + start / M2PO_WORD_BITS, 0, M2PO_BLOCK / 8);
+  for (int64_t i = 0; i < count; ++i) {
+    const bool valid = inputs.mask[i] != 0;
+    *rft_view_at(&job->mask, start + i) = valid ? 1 : 0;
+    if (valid && !sight_token(job, range, start + i, inputs.log_ratio[i], inputs.advantages[i])) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static void do_range(void *context, int64_t index)
+{
+  one_pass *const job = context;
+  token_range *const range = &job->ranges[index];
+  for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
+    const int64_t left = range->end - start;
+    if (start % M2PO_CHUNK == 0) {
+      job->evaluation.parts[start / M2PO_CHUNK] = (m2po_part){.measures = m2po_measures_none()};
+    }
+    if (left < M2PO_BLOCK ? !sight_tail(job, range, start, left) : !do_block(job, range, start)) {
+      range->given_up = true;
+      return;
+    }
+  }
+}
+
+// Settles one open token of a whole block: a dropped one loses its gradient, a kept one joins the loss.
+static void settle(const one_pass *job, int64_t position, bool kept)
+{
+  const m2po_evaluation *const evaluation = &job->evaluation;
+  if (!kept) {
+    const double nothing = 0.0;
+    rft_view_store(&evaluation->gradient, position, 1, &nothing);
+    return;
+  }
+  double policy;
+  double reference;
+  double advantage;
+  rft_view_load(evaluation->pair.policy, position, 1, &policy);
+  rft_view_load(evaluation->pair.reference, position, 1, &reference);
+  rft_batch_view_load_advantages(&evaluation->batch, position, 1, &advantage);
+  const double d = m2po_clamp(m2po_log_ratio(policy, reference, false),
+                              evaluation->config->log_ratio_clip);
+  evaluation->parts[position / M2PO_CHUNK].measures.loss -=
+      evaluation->weights.each * advantage * m2po_exp(d);
+}
+
+static void settle_range(void *context, int64_t index)
+{
+  const one_pass *const job = context;
+  const token_range *const range = &job->ranges[index];
+  const int64_t tail = range->end - range->end % M2PO_BLOCK;
+  m2po_cut_reader reader = m2po_cut_reader_at(range->first);
+  for (int64_t start = range->start; range->first != NULL && start < range->end;
+       start += M2PO_WORD_BITS) {
+    uint64_t open = job->open[start / M2PO_WORD_BITS];
+    for (; open != 0; open &= open - 1) {
+      const int64_t position = start + __builtin_ctzll(open);
+      const bool kept = m2po_cut_keeps_next(&job->cut, &reader);
+      *rft_view_at(&job->mask, position) = kept ? 1 : 0;
+      if (position < tail) {
+        settle(job, position, kept);
+      }
+    }
+  }
+  if (tail < range->end) {
+    m2po_evaluation_block(&job->evaluation, tail, range->end - tail,
+                          &job->evaluation.parts[tail / M2PO_CHUNK]);
+  }
+}
+
+// Sums over all ranges.
+typedef struct found_sums {
+  int64_t constrained;
+  int64_t above_count;
+  m2po_kept below;
+  m2po_kept up_to_high; ///< and the open ones
+  m2po_exact all;
+} found_sums;
+
+static bool add_ranges(one_pass *job, found_sums *sums, m2po_square_list *squares)
+{
+  bool given_up = false;
+  *sums = (found_sums){.constrained = 0};
+  for (int64_t i = 0; i < job->range_count; ++i) {
+    token_range *const range = &job->ranges[i];
+    given_up = given_up || range->given_up;
+    sums->constrained += range->constrained;
+    sums->above_count += range->above_count;
+    sums->up_to_high.count += range->open_count;
+    m2po_tally_fold(&range->below, &sums->below.sum);
+    m2po_tally_fold(&range->open, &sums->up_to_high.sum);
+    m2po_tally_fold(&range->above, &sums->all);
+    m2po_squares_trim(&range->squares);
+    range->first = range->squares.first;
+    m2po_squares_join(squares, &range->squares);
+  }
+  sums->below.count = sums->constrained - sums->above_count - sums->up_to_high.count;
+  sums->up_to_high.count += sums->below.count;
+  m2po_exact_add_exact(&sums->up_to_high.sum, &sums->below.sum);
+  m2po_exact_add_exact(&sums->all, &sums->up_to_high.sum);
+  return !given_up;
+}
+
+// Finds the cut, if it is inside the bracket.
+static bool find_cut(one_pass *job, const found_sums *sums, m2po_squares *squares, m2po_kept *kept)
+{
+  const m2po_rule *const rule = &job->rule;
+  job->cut = (m2po_cut){.value = INFINITY};
+  if (isinf(rule->threshold) || m2po_affordable(rule, &sums->all, sums->constrained)) {
+    *kept = (m2po_kept){sums->all, sums->constrained};
+    return sums->above_count == 0;
+  }
+  if (!m2po_affordable(rule, &sums->below.sum, sums->below.count) ||
+      m2po_affordable(rule, &sums->up_to_high.sum, sums->up_to_high.count)) {
+    return false;
+  }
+  m2po_bin *const bins = malloc(M2PO_BINS * sizeof bins[0]);
+  *kept = sums->below;
+  const bool found = bins != NULL && m2po_find_cut(rule, squares, false, NULL, bins, kept,
+                                                   &job->cut, NULL) == RFT_OK;
+  free(bins);
+  return found;
+}
+
+static void divide_ranges(one_pass *job, int64_t most)
+{
+  const int64_t count = job->evaluation.batch.count;
+  const int64_t length = (job->evaluation.chunks + most - 1) / most * M2PO_CHUNK;
+  for (int64_t start = 0; start < count; start += length) {
+    token_range *const range = &job->ranges[job->range_count++];
+    range->start = start;
+    range->end = start + length < count ? start + length : count;
+  }
+}
+
+static bool allocate(one_pass *job, int64_t threads)
+{
+  const int64_t count = job->evaluation.batch.count;
+  const int64_t wanted = 1 + count / LEAST_RANGE;
+  const int64_t most = wanted < threads ? wanted : threads;
+  job->ranges = calloc((size_t)most, sizeof job->ranges[0]);
+  job->open = malloc((size_t)(count / M2PO_BLOCK + 1) * M2PO_BLOCK / 8);
+  if (job->ranges == NULL || job->open == NULL) {
+    return false;
+  }
+  divide_ranges(job, most);
+  return true;
+}
+
+// Everything but the report. False: not by this way.
+static bool run(const rft_instance *instance, one_pass *job, found_sums *sums, m2po_kept *kept,
+                m2po_measures *total)
+{
+  if (!allocate(job, instance->parallel == NULL ? 1 : MOST_RANGES)) {
+    return false;
+  }
+  job->bracket = m2po_guess_bracket(job->evaluation.config, &job->rule, &job->evaluation.batch,
+                                    &job->evaluation.pair);
+  m2po_parallel_for(instance, job->range_count, do_range, job);
+  m2po_square_list squares = {NULL, NULL};
+  const bool done = add_ranges(job, sums, &squares) && find_cut(job, sums, squares.first, kept);
+  if (done) {
+    job->evaluation.keep = job->mask; // written by now, but for the open tokens of a range
+    m2po_parallel_for(instance, job->range_count, settle_range, job);
+  }
+  m2po_squares_free(&squares);
+  return done && m2po_evaluation_total(&job->evaluation, total, NULL) == RFT_OK;
+}
+
+static int32_t open_mask(one_pass *job, const rft_batch *batch, const rft_tensor *mask,
+                         rft_error *error)
+{
+  int32_t code = m2po_selection_open_mask(mask, batch->logprob, &job->mask, error);
+  if (code == RFT_OK) {
+    code = rft_batch_view_check_overlap(&job->evaluation.batch, &job->mask, "mask", error);
+  }
+  if (code == RFT_OK && rft_view_present(&job->evaluation.gradient) &&
+      rft_views_overlap(&job->mask, &job->evaluation.gradient)) {
+    code = rft_fail(error, RFT_INVALID_ARGUMENT,
+                    "mask: expected memory apart from the gradient, found it to overlap it");
+  }
+  return code;
+}
+
+// Can it be one pass? Selection and loss have to see the same log-ratios, and what the loss divides by
+// may not wait for the selection or another rank. (The other modes than these two have not counted.)
+static bool suits_one_pass(const rft_instance *instance, const one_pass *job,
+                           const rft_collectives *collectives)
+{
+  const m2po_config *const config = &instance->config;
+  const m2po_evaluation *const evaluation = &job->evaluation;
+  return evaluation->kernels != NULL && config->denominator == M2PO_VALID &&
+         (config->loss_agg_mode == M2PO_TOKEN_MEAN ||
+          config->loss_agg_mode == M2PO_SEQ_MEAN_TOKEN_SUM) &&
+         config->m2_reference == M2PO_CURRENT && rft_view_present(&evaluation->gradient) &&
+         (collectives == NULL || collectives->size == 1);
+}
+
+int32_t m2po_select_evaluate(const rft_instance *instance, const rft_batch *batch,
+                             const rft_collectives *collectives, double scale,
+                             const rft_tensor *mask, rft_selection_report *report,
+                             rft_output *output, rft_error *error)
+{
+  one_pass job = {.rule = m2po_rule_of(&instance->config),
+                  .all_tokens = instance->config.selection == M2PO_ALL_TOKENS};
+  const rft_reduction reduction = {.struct_size = sizeof reduction, .scale = scale};
+  found_sums sums;
+  m2po_kept kept;
+  m2po_measures total;
+  int32_t code = m2po_evaluation_open(instance, batch, NULL, &reduction, output, &job.evaluation,
+                                      NULL);
+  const bool done = code == RFT_OK && open_mask(&job, batch, mask, NULL) == RFT_OK &&
+                    m2po_selection_check_report(report, NULL) == RFT_OK &&
+                    suits_one_pass(instance, &job, collectives) &&
+                    run(instance, &job, &sums, &kept, &total);
+  if (done) {
+    const m2po_counts counts = {job.evaluation.weights.valid, job.evaluation.weights.sequences};
+    m2po_selection_fill_report(&counts, sums.constrained, &sums.all, &kept, report);
+    m2po_evaluation_report(&total, output);
+  }
+  free(job.ranges);
+  free(job.open);
+  m2po_evaluation_free(&job.evaluation);
+  // The separate functions have the words for what is wrong, and tell the other ranks.
+  return done ? RFT_OK
+              : select_then_evaluate(instance, batch, collectives, scale, mask, report, output,
+                                     error);
+}

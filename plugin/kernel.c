@@ -1,0 +1,349 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Compiled once for each instruction set; M2PO_TARGET names it.
+
+#include "kernel.h"
+
+#include "target.h"
+#include "vector.h"
+
+// Compiled anew for each constant argument.
+#define SPECIALIZED __attribute__((always_inline)) static inline
+
+static const int32_t sign_bit = INT32_MIN;
+
+/// A sum in LANES / 2 parts, whatever the vectors of the machine: token i goes to part i % (LANES / 2).
+typedef struct part_sums {
+  doubles part[VECTORS];
+} part_sums;
+
+static inline void add(part_sums *sums, int vector, floats values)
+{
+  sums->part[2 * vector % VECTORS] += widen_low(values);
+  sums->part[(2 * vector + 1) % VECTORS] += widen_high(values);
+}
+
+static inline double total(const part_sums *sums)
+{
+  double part[LANES / 2];
+  memcpy(part, sums, sizeof part);
+  for (int count = LANES / 4; count > 0; count /= 2) {
+    for (int i = 0; i < count; ++i) {
+      part[i] += part[i + count];
+    }
+  }
+  return part[0];
+}
+
+static inline int32_t largest(words values)
+{
+  int32_t element[VECTOR_FLOATS];
+  memcpy(element, &values, sizeof element);
+  int32_t found = element[0];
+  for (int i = 1; i < VECTOR_FLOATS; ++i) {
+    found = element[i] > found ? element[i] : found;
+  }
+  return found;
+}
+
+static inline int64_t sum_of(words values)
+{
+  int32_t element[VECTOR_FLOATS];
+  memcpy(element, &values, sizeof element);
+  int64_t sum = 0;
+  for (int i = 0; i < VECTOR_FLOATS; ++i) {
+    sum += element[i];
+  }
+  return sum;
+}
+
+/// What tokens are, for a vector of them. 0 where not valid.
+typedef struct token_vector {
+  words valid;
+  floats advantage;
+  floats log_ratio;
+} token_vector;
+
+static inline token_vector read(const m2po_block *block, int64_t i)
+{
+  token_vector read;
+  read.valid = nonzero_bytes(block->mask + i);
+  read.advantage = masked(read.valid, load(block->advantages + i));
+  read.log_ratio = masked(read.valid, load(block->policy + i) - load(block->reference + i));
+  return read;
+}
+
+/// The largest |d A| so far, in each element, as bits: those of a non-negative float sort as it does,
+/// infinity and NaN last. It is finite where d and A are, unless it overflows itself.
+static inline words see(words seen, const token_vector *tokens)
+{
+  return larger(seen, (words)(tokens->log_ratio * tokens->advantage) & ~sign_bit);
+}
+
+static inline bool plain(words seen)
+{
+  return largest(seen) < 0x7F800000; // infinity
+}
+
+/// Where tokens of T stand.
+typedef struct standing {
+  words in; ///< of T
+  words above_low;
+  words above_high;
+  floats square;
+} standing;
+
+SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *bracket, bool all)
+{
+  // d where the advantage is positive, -d where it is negative: T has the tokens whose ratio moves
+  // the way that the advantage pushes.
+  const words along = (words)tokens->log_ratio ^ ((words)tokens->advantage & sign_bit);
+  standing found;
+  found.in = all ? tokens->valid : ((floats)along > 0) & (tokens->advantage != 0);
+  found.square = tokens->log_ratio * tokens->log_ratio;
+  found.above_low = found.in & (found.square > bracket->low);
+  found.above_high = found.in & (found.square > bracket->high);
+  return found;
+}
+
+/// What a sighting counts, in each element.
+typedef struct standing_counts {
+  words constrained;
+  words above;
+} standing_counts;
+
+static inline void note(m2po_sighting *sighting, standing_counts *counts, int64_t i, const standing *found)
+{
+  store(sighting->below + i, masked(found->in & ~found->above_low, found->square));
+  store(sighting->above + i, masked(found->above_high, found->square));
+  counts->constrained -= found->in;
+  counts->above -= found->above_high;
+}
+
+static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const words flags[VECTORS])
+{
+  bits[i / M2PO_WORD_BITS] |= (uint64_t)bits_of(flags) << (i % M2PO_WORD_BITS);
+}
+
+SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *bracket, bool all,
+                                m2po_sighting *sighting)
+{
+  const m2po_block own = *block; // which no store can change
+  const m2po_bracket bounds = *bracket;
+  words seen = {0};
+  standing_counts counts = {{0}, {0}};
+  memset(sighting->valid, 0, sizeof sighting->valid);
+  memset(sighting->open, 0, sizeof sighting->open);
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    words valid[VECTORS];
+    words open[VECTORS];
+    EACH_VECTOR(v)
+    {
+      const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      const token_vector tokens = read(&own, at);
+      const standing found = stand(&tokens, &bounds, all);
+      note(sighting, &counts, at, &found);
+      seen = see(seen, &tokens);
+      valid[v] = tokens.valid;
+      open[v] = found.above_low & ~found.above_high;
+    }
+    put_bits(sighting->valid, i, valid);
+    put_bits(sighting->open, i, open);
+  }
+  sighting->constrained = sum_of(counts.constrained);
+  sighting->above_count = sum_of(counts.above);
+  sighting->plain = plain(seen);
+}
+
+static void sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
+                  m2po_sighting *sighting)
+{
+  if (all) {
+    sight_tokens(block, bracket, true, sighting);
+  } else {
+    sight_tokens(block, bracket, false, sighting);
+  }
+}
+
+static double take(float values[M2PO_BLOCK], float least, float *largest_left)
+{
+  part_sums sums = {{{0}}};
+  words most = {0};
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    EACH_VECTOR(v)
+    {
+      float *const address = values + i + (int64_t)v * VECTOR_FLOATS;
+      const floats value = load(address);
+      const words taken = value >= least;
+      const floats left = masked(~taken, value);
+      add(&sums, v, masked(taken, value));
+      store(address, left);
+      most = larger(most, (words)left);
+    }
+  }
+  const int32_t bits = largest(most);
+  memcpy(largest_left, &bits, sizeof bits);
+  return total(&sums);
+}
+
+/// As many vectors as a sum has lanes. Steps that each do all of them, one after the other, keep the
+/// processor from waiting for the last one's result.
+typedef struct lanes {
+  floats vector[VECTORS];
+} lanes;
+
+/// exp(x) within 1 ulp of float32 for |x| <= 80, in place.
+static inline void exponential(lanes *x)
+{
+  // x = k ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, k, and leaves it in
+  // the low bits. ln 2 comes in two parts, the first of few bits, so that k times it is exact.
+  floats shifted[VECTORS];
+  floats k[VECTORS];
+  floats r[VECTORS];
+  EACH_VECTOR(v) shifted[v] = x->vector[v] * 0x1.715476p0F + 0x1.8p23F;
+  EACH_VECTOR(v) k[v] = shifted[v] - 0x1.8p23F;
+  EACH_VECTOR(v) r[v] = x->vector[v] - k[v] * 0x1.62e400p-1F;
+  EACH_VECTOR(v) r[v] = r[v] - k[v] * 0x1.7f7d1cp-20F;
+  // exp(r) = 1 + r + r^2 p(r), p having the least relative error of its degree, 2^-28. Summed in
+  // pairs, which wait less for each other than Horner's chain.
+  floats r2[VECTORS];
+  floats low[VECTORS];
+  floats high[VECTORS];
+  EACH_VECTOR(v) r2[v] = r[v] * r[v];
+  EACH_VECTOR(v) low[v] = 0x1.fffffcp-2F + r[v] * 0x1.555492p-3F;
+  EACH_VECTOR(v) high[v] = 0x1.5558f2p-5F + r[v] * 0x1.1239e2p-7F;
+  EACH_VECTOR(v) high[v] = high[v] + r2[v] * 0x1.6a2434p-10F;
+  EACH_VECTOR(v) low[v] = low[v] + r2[v] * high[v];
+  EACH_VECTOR(v) low[v] = r[v] + r2[v] * low[v];
+  // Times 2^k, by adding k to the exponent field.
+  EACH_VECTOR(v) x->vector[v] = (floats)((words)(1.0F + low[v]) + ((words)shifted[v] << 23));
+}
+
+/// A formula, in every element.
+typedef struct formula_vector {
+  floats most;
+  floats least;
+  floats weight;
+} formula_vector;
+
+static inline formula_vector constants_of(const m2po_formula *formula)
+{
+  return (formula_vector){every(formula->log_ratio_clip), every(-formula->log_ratio_clip),
+                     every(formula->weight)};
+}
+
+/// A r of the kept tokens.
+static inline void value_tokens(const lanes *kept_advantage, const lanes *log_ratio,
+                                const formula_vector *constants, lanes *term)
+{
+  EACH_VECTOR(v)
+  {
+    const floats capped = smallest_of(constants->most, log_ratio->vector[v]);
+    term->vector[v] = largest_of(constants->least, capped);
+  }
+  exponential(term);
+  EACH_VECTOR(v) term->vector[v] = kept_advantage->vector[v] * term->vector[v];
+}
+
+static inline void store_slope(float *slope, floats term, const formula_vector *constants)
+{
+  store(slope, 0.0F - term * constants->weight); // never -0
+}
+
+static void evaluate(const m2po_block *block, const m2po_formula *formula, float *slope,
+                     m2po_valuation *valuation)
+{
+  const m2po_block own = *block; // which no store can change
+  const formula_vector constants = constants_of(formula);
+  part_sums sums = {{{0}}};
+  words seen = {0};
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    lanes advantage;
+    lanes log_ratio;
+    lanes term;
+    EACH_VECTOR(v)
+    {
+      const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      const token_vector tokens = read(&own, at);
+      seen = see(seen, &tokens);
+      advantage.vector[v] = masked(nonzero_bytes(own.keep + at), tokens.advantage);
+      log_ratio.vector[v] = tokens.log_ratio;
+    }
+    value_tokens(&advantage, &log_ratio, &constants, &term);
+    EACH_VECTOR(v)
+    {
+      add(&sums, v, term.vector[v]);
+      store_slope(slope + i + (int64_t)v * VECTOR_FLOATS, term.vector[v], &constants);
+    }
+  }
+  valuation->sum = total(&sums);
+  valuation->plain = plain(seen);
+}
+
+SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracket,
+                               const m2po_formula *formula, bool all, float *slope, uint8_t *keep,
+                               m2po_sighting *sighting, m2po_valuation *valuation)
+{
+  const m2po_block own = *block; // which no store can change
+  const m2po_bracket bounds = *bracket;
+  const formula_vector constants = constants_of(formula);
+  part_sums sums = {{{0}}};
+  words seen = {0};
+  standing_counts counts = {{0}, {0}};
+  memset(sighting->open, 0, sizeof sighting->open);
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    lanes advantage;
+    lanes log_ratio;
+    lanes term;
+    words open[VECTORS];
+    words stays[VECTORS];
+    EACH_VECTOR(v)
+    {
+      const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      const token_vector tokens = read(&own, at);
+      const standing found = stand(&tokens, &bounds, all);
+      note(sighting, &counts, at, &found);
+      seen = see(seen, &tokens);
+      open[v] = found.above_low & ~found.above_high;
+      stays[v] = tokens.valid & ~found.above_high;
+      advantage.vector[v] = masked(~found.above_high, tokens.advantage);
+      log_ratio.vector[v] = tokens.log_ratio;
+    }
+    value_tokens(&advantage, &log_ratio, &constants, &term);
+    EACH_VECTOR(v)
+    {
+      store_slope(slope + i + (int64_t)v * VECTOR_FLOATS, term.vector[v], &constants);
+      add(&sums, v, masked(~open[v], term.vector[v]));
+    }
+    put_bits(sighting->open, i, open);
+    store_flags(keep + i, stays);
+  }
+  sighting->constrained = sum_of(counts.constrained);
+  sighting->above_count = sum_of(counts.above);
+  sighting->plain = plain(seen);
+  valuation->sum = total(&sums);
+  valuation->plain = sighting->plain;
+}
+
+static void step(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
+                 bool all, float *slope, uint8_t *keep, m2po_sighting *sighting,
+                 m2po_valuation *valuation)
+{
+  if (all) {
+    step_tokens(block, bracket, formula, true, slope, keep, sighting, valuation);
+  } else {
+    step_tokens(block, bracket, formula, false, slope, keep, sighting, valuation);
+  }
+}
+
+#define QUOTED(name) #name
+#define NAME_OF(target) QUOTED(target)
+#define JOINED(left, right) left##right
+#define TABLE_OF(target) JOINED(m2po_kernels_, target)
+
+const m2po_kernels TABLE_OF(M2PO_TARGET) = {.name = NAME_OF(M2PO_TARGET),
+                                            .sight = sight,
+                                            .take = take,
+                                            .evaluate = evaluate,
+                                            .step = step};

@@ -1,0 +1,75 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The loops over tokens whose values fit float32, compiled once for each instruction set.
+//
+// A kernel works on one block and judges nothing: whoever calls it does a block that is not plain
+// again with the general code (inputs.h, terms.h), which says what is wrong, if anything is. Every instruction set gives the same bits: each operation
+// is rounded once, none is contracted or reordered, and sums have a fixed number of lanes.
+
+#ifndef M2PO_KERNEL_H
+#define M2PO_KERNEL_H
+
+#include "lanes.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
+
+/// A whole block of float32 values.
+typedef struct m2po_block {
+  const float *policy;     ///< [M2PO_BLOCK], these too
+  const float *reference;
+  const float *advantages;
+  const uint8_t *mask; ///< valid where it is not 0
+  const uint8_t *keep; ///< kept where it is not 0; `mask` itself where every valid token is
+} m2po_block;
+
+/// Where Algorithm 1 may cut: tokens of T with m <= low stay, those with m > high go, and between
+/// them it is to be decided.
+typedef struct m2po_bracket {
+  float low;
+  float high;
+} m2po_bracket;
+
+/// A block as the selection sees it.
+typedef struct m2po_sighting {
+  uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position
+  uint64_t open[M2PO_BLOCK_WORDS];  ///< of T, inside the bracket
+  float below[M2PO_BLOCK];          ///< m of the tokens of T below the bracket, 0 elsewhere
+  float above[M2PO_BLOCK];          ///< likewise
+  int64_t constrained;              ///< |T|
+  int64_t above_count;
+  bool plain; ///< d and A of every valid token are finite, and so is their product
+} m2po_sighting;
+
+/// What turns a ratio into loss and gradient: the importance sampling surrogate.
+typedef struct m2po_formula {
+  float log_ratio_clip; ///< at most 80, so that the ratio is a normal float32
+  float weight;         ///< of every token
+} m2po_formula;
+
+/// Loss and gradient of a block.
+typedef struct m2po_valuation {
+  double sum; ///< of A r
+  bool plain;  ///< as in a sighting
+} m2po_valuation;
+
+typedef struct m2po_kernels {
+  const char *name; ///< of the instruction set
+  /// Which tokens are of T (`all`: every valid one), and where they stand to the bracket.
+  void (*sight)(const m2po_block *block, const m2po_bracket *bracket, bool all,
+                m2po_sighting *sighting);
+  /// Adds up the values that are at least `least` > 0 and leaves the others; *largest is theirs.
+  double (*take)(float values[M2PO_BLOCK], float least, float *largest);
+  /// slope [M2PO_BLOCK] = -weight A r, of valid, kept tokens; 0 elsewhere.
+  void (*evaluate)(const m2po_block *block, const m2po_formula *formula, float *slope,
+                   m2po_valuation *valuation);
+  /// Both at once, where `keep` is what the bracket says: tokens up to its high end stay, and 1 is
+  /// written for them; the sum leaves out those inside it.
+  void (*step)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula, bool all,
+               float *slope, uint8_t *keep, m2po_sighting *sighting, m2po_valuation *valuation);
+} m2po_kernels;
+
+#endif // M2PO_KERNEL_H

@@ -1,0 +1,20 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A guess where Algorithm 1 will cut, from some of the tokens. A wrong guess costs time and nothing
+// else.
+
+#ifndef M2PO_SAMPLE_H
+#define M2PO_SAMPLE_H
+
+#include "algorithm1.h"
+#include "instance.h"
+#include "inputs.h"
+#include "kernel.h"
+
+/// The squares between which the cut probably is. Its low end is at least
+/// m2po_candidate_bound(rule), so that what is below never goes.
+m2po_bracket m2po_guess_bracket(const m2po_config *config, const m2po_rule *rule,
+                                const rft_batch_view *batch, const m2po_pair *pair);
+
+#endif // M2PO_SAMPLE_H

@@ -1,0 +1,57 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The squared log-ratios m of the tokens that Algorithm 1 may drop, in token order: a list of parts,
+// so that it grows without being copied.
+
+#ifndef M2PO_SQUARES_H
+#define M2PO_SQUARES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct m2po_squares {
+  struct m2po_squares *next; ///< later in token order, or NULL
+  bool wide;                 ///< float64, else float32
+  int64_t count;
+  int64_t equals_before; ///< once the cut is found: tokens at it in earlier parts
+  double values[];       ///< [count], or that many floats: finite, >= 0
+} m2po_squares;
+
+typedef struct m2po_square_list {
+  m2po_squares *first; ///< NULL where empty
+  m2po_squares *last;
+} m2po_square_list;
+
+static inline double m2po_square_at(const m2po_squares *squares, int64_t i)
+{
+  return squares->wide ? squares->values[i] : (double)((const float *)squares->values)[i];
+}
+
+/// Adds one at the end; false: out of memory. All of a list's are `wide`, or none.
+bool m2po_squares_append(m2po_square_list *list, bool wide, double value);
+
+/// Gives back memory that the list doesn't use. It may move its last part.
+void m2po_squares_trim(m2po_square_list *list);
+
+/// Moves the parts of `tail` to the end of `list`.
+void m2po_squares_join(m2po_square_list *list, m2po_square_list *tail);
+
+void m2po_squares_free(m2po_square_list *list);
+
+/// Reads a list from some part on, in token order.
+typedef struct m2po_square_cursor {
+  const m2po_squares *part;
+  int64_t next;
+} m2po_square_cursor;
+
+static inline double m2po_square_next(m2po_square_cursor *cursor)
+{
+  if (cursor->next == cursor->part->count) {
+    *cursor = (m2po_square_cursor){cursor->part->next, 0};
+  }
+  return m2po_square_at(cursor->part, cursor->next++);
+}
+
+#endif // M2PO_SQUARES_H

@@ -1,0 +1,34 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// A block of a micro-batch as kernels read it: in place where a tensor's values lie there as a kernel
+// wants them, else copied.
+
+#ifndef M2PO_STAGE_H
+#define M2PO_STAGE_H
+
+#include "inputs.h"
+#include "kernel.h"
+
+/// The copies of one block.
+typedef struct m2po_stage {
+  float policy[M2PO_BLOCK];
+  float reference[M2PO_BLOCK];
+  float advantages[M2PO_BLOCK];
+  uint8_t mask[M2PO_BLOCK];
+  uint8_t keep[M2PO_BLOCK];
+  double values[M2PO_BLOCK]; ///< on their way
+} m2po_stage;
+
+/// Do the values of a batch fit float32, and is d computed in it?
+bool m2po_stage_fits(const rft_batch_view *batch, const m2po_pair *pair);
+
+/// Loads positions [start, start + M2PO_BLOCK) of a batch that fits. `keep`: the mask of kept tokens,
+/// absent where every valid one is. False: the mask holds what no mask may.
+bool m2po_stage_load(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep,
+                     int64_t start, m2po_stage *stage, m2po_block *block);
+
+/// Where positions [start, start + M2PO_BLOCK) of a view are, if they lie side by side; else NULL.
+unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start);
+
+#endif // M2PO_STAGE_H

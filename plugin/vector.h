@@ -1,0 +1,285 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The vectors of the instruction set that a kernel is compiled for, and what C's vector arithmetic
+// (+ - * & | << and comparisons, element by element) has no operator for.
+//
+// A comparison gives -1 in the elements where it holds and 0 elsewhere.
+
+#ifndef M2PO_VECTOR_H
+#define M2PO_VECTOR_H
+
+#include <stdint.h>
+#include <string.h>
+
+#if defined(__AVX512DQ__)
+#include <immintrin.h>
+#define VECTOR_FLOATS 16
+#elif defined(__AVX2__)
+#include <immintrin.h>
+#define VECTOR_FLOATS 8
+#elif defined(__SSE2__)
+#include <emmintrin.h>
+#define VECTOR_FLOATS 4
+#elif defined(__ARM_NEON)
+#include <arm_neon.h>
+#define VECTOR_FLOATS 4
+#else
+#error "no vectors known for this processor: expected x86-64 or AArch64"
+#endif
+
+#define VECTOR_BYTES (4 * VECTOR_FLOATS)
+
+/// Loops take this many tokens at a time, and sums have this many parts, whatever the vectors.
+enum { LANES = 32, VECTORS = LANES / VECTOR_FLOATS };
+
+#define EACH_VECTOR(v) for (int v = 0; v < VECTORS; ++v)
+
+typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
+typedef double doubles __attribute__((vector_size(VECTOR_BYTES))); // half as many
+typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
+
+static inline floats load(const float *address)
+{
+  floats values;
+  memcpy(&values, address, sizeof values);
+  return values;
+}
+
+static inline void store(float *address, floats values)
+{
+  memcpy(address, &values, sizeof values);
+}
+
+static inline floats every(float value)
+{
+  return (floats){0} + value;
+}
+
+/// The values where `where` holds, 0 elsewhere.
+static inline floats masked(words where, floats values)
+{
+  return (floats)(where & (words)values);
+}
+
+#if defined(__AVX512DQ__)
+
+/// -1 where a byte is not 0.
+static inline words nonzero_bytes(const uint8_t *bytes)
+{
+  const __m128i all = _mm_loadu_si128((const __m128i *)bytes);
+  return (words)_mm512_maskz_set1_epi32(_mm_test_epi8_mask(all, all), -1);
+}
+
+static inline words larger(words left, words right)
+{
+  return (words)_mm512_max_epi32((__m512i)left, (__m512i)right);
+}
+
+static inline floats smallest_of(floats left, floats right)
+{
+  return (floats)_mm512_min_ps((__m512)left, (__m512)right);
+}
+
+static inline floats largest_of(floats left, floats right)
+{
+  return (floats)_mm512_max_ps((__m512)left, (__m512)right);
+}
+
+/// One bit an element, the first lowest.
+static inline uint32_t bits_of(const words flags[VECTORS])
+{
+  return (uint32_t)_mm512_movepi32_mask((__m512i)flags[0]) |
+         (uint32_t)_mm512_movepi32_mask((__m512i)flags[1]) << VECTOR_FLOATS;
+}
+
+/// One byte an element: 1 where the flag is set, else 0.
+static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+{
+  const __m512i one = _mm512_set1_epi32(1);
+  EACH_VECTOR(v)
+  {
+    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_and_si512((__m512i)flags[v], one));
+    _mm_storeu_si128((__m128i *)(address + (int64_t)v * VECTOR_FLOATS), bytes);
+  }
+}
+
+static inline doubles widen_low(floats values)
+{
+  return (doubles)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)values));
+}
+
+static inline doubles widen_high(floats values)
+{
+  return (doubles)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)values, 1));
+}
+
+#elif defined(__AVX2__)
+
+static inline words nonzero_bytes(const uint8_t *bytes)
+{
+  return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes)) > 0;
+}
+
+static inline words larger(words left, words right)
+{
+  return (words)_mm256_max_epi32((__m256i)left, (__m256i)right);
+}
+
+static inline floats smallest_of(floats left, floats right)
+{
+  return (floats)_mm256_min_ps((__m256)left, (__m256)right);
+}
+
+static inline floats largest_of(floats left, floats right)
+{
+  return (floats)_mm256_max_ps((__m256)left, (__m256)right);
+}
+
+static inline __m256i bytes_of(const words flags[VECTORS])
+{
+  const __m256i low = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
+  const __m256i high = _mm256_packs_epi32((__m256i)flags[2], (__m256i)flags[3]);
+  // Packing works within each half: put the quarters back in order.
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
+}
+
+static inline uint32_t bits_of(const words flags[VECTORS])
+{
+  return (uint32_t)_mm256_movemask_epi8(bytes_of(flags));
+}
+
+static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+{
+  const __m256i bytes = _mm256_and_si256(bytes_of(flags), _mm256_set1_epi8(1));
+  _mm256_storeu_si256((__m256i *)address, bytes);
+}
+
+static inline doubles widen_low(floats values)
+{
+  return (doubles)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)values));
+}
+
+static inline doubles widen_high(floats values)
+{
+  return (doubles)_mm256_cvtps_pd(_mm256_extractf128_ps((__m256)values, 1));
+}
+
+#elif defined(__SSE2__)
+
+static inline words nonzero_bytes(const uint8_t *bytes)
+{
+  int32_t four;
+  memcpy(&four, bytes, sizeof four);
+  const __m128i zero = _mm_setzero_si128();
+  const __m128i narrow = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero);
+  return (words)_mm_unpacklo_epi16(narrow, zero) > 0;
+}
+
+static inline words larger(words left, words right)
+{
+  const words is = left > right;
+  return (left & is) | (right & ~is);
+}
+
+static inline floats smallest_of(floats left, floats right)
+{
+  return (floats)_mm_min_ps((__m128)left, (__m128)right);
+}
+
+static inline floats largest_of(floats left, floats right)
+{
+  return (floats)_mm_max_ps((__m128)left, (__m128)right);
+}
+
+static inline __m128i bytes_of(const words flags[4])
+{
+  const __m128i low = _mm_packs_epi32((__m128i)flags[0], (__m128i)flags[1]);
+  const __m128i high = _mm_packs_epi32((__m128i)flags[2], (__m128i)flags[3]);
+  return _mm_packs_epi16(low, high);
+}
+
+static inline uint32_t bits_of(const words flags[VECTORS])
+{
+  return (uint32_t)_mm_movemask_epi8(bytes_of(flags)) |
+         (uint32_t)_mm_movemask_epi8(bytes_of(flags + 4)) << 16;
+}
+
+static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+{
+  const __m128i one = _mm_set1_epi8(1);
+  _mm_storeu_si128((__m128i *)address, _mm_and_si128(bytes_of(flags), one));
+  _mm_storeu_si128((__m128i *)(address + 16), _mm_and_si128(bytes_of(flags + 4), one));
+}
+
+static inline doubles widen_low(floats values)
+{
+  return (doubles)_mm_cvtps_pd((__m128)values);
+}
+
+static inline doubles widen_high(floats values)
+{
+  return (doubles)_mm_cvtps_pd(_mm_movehl_ps((__m128)values, (__m128)values));
+}
+
+#else
+
+static inline words nonzero_bytes(const uint8_t *bytes)
+{
+  uint32_t four;
+  memcpy(&four, bytes, sizeof four);
+  const uint16x8_t narrow = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
+  return (words)vmovl_u16(vget_low_u16(narrow)) != 0;
+}
+
+static inline words larger(words left, words right)
+{
+  return (words)vmaxq_s32((int32x4_t)left, (int32x4_t)right);
+}
+
+static inline floats smallest_of(floats left, floats right)
+{
+  return (floats)vminq_f32((float32x4_t)left, (float32x4_t)right);
+}
+
+static inline floats largest_of(floats left, floats right)
+{
+  return (floats)vmaxq_f32((float32x4_t)left, (float32x4_t)right);
+}
+
+static inline uint32_t bits_of(const words flags[VECTORS])
+{
+  static const int32_t places[VECTOR_FLOATS] = {0, 1, 2, 3};
+  uint32_t bits = 0;
+  EACH_VECTOR(v)
+  {
+    const uint32x4_t signs = vshrq_n_u32((uint32x4_t)flags[v], 31);
+    bits |= vaddvq_u32(vshlq_u32(signs, vld1q_s32(places))) << (v * VECTOR_FLOATS);
+  }
+  return bits;
+}
+
+static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+{
+  for (int v = 0; v < VECTORS; v += 2) {
+    const uint16x4_t low = vmovn_u32((uint32x4_t)flags[v]);
+    const uint16x4_t high = vmovn_u32((uint32x4_t)flags[v + 1]);
+    const uint8x8_t bytes = vmovn_u16(vcombine_u16(low, high));
+    vst1_u8(address + (int64_t)v * VECTOR_FLOATS, vand_u8(bytes, vdup_n_u8(1)));
+  }
+}
+
+static inline doubles widen_low(floats values)
+{
+  return (doubles)vcvt_f64_f32(vget_low_f32((float32x4_t)values));
+}
+
+static inline doubles widen_high(floats values)
+{
+  return (doubles)vcvt_high_f64_f32((float32x4_t)values);
+}
+
+#endif
+
+#endif // M2PO_VECTOR_H
