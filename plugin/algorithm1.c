@@ -96,8 +96,7 @@ static m2po_kept with_bin(const m2po_kept *kept, const m2po_bin *bin, int expone
 
 m2po_rule m2po_rule_of(const m2po_config *config)
 {
-  return (m2po_rule){config->m2_threshold, config->boundary == M2PO_BELOW,
-                     config->min_kept_tokens};
+  return (m2po_rule){config->m2_threshold, config->boundary == M2PO_BELOW, config->min_kept_tokens};
 }
 
 bool m2po_affordable(const m2po_rule *rule, const m2po_exact *sum, int64_t count)

@@ -81,8 +81,7 @@ static bool may_overflow(const m2po_evaluation *job, const token_block *block)
   const double cap = fmax(1.0 + config->clip_range_high, gate);
   const double weighted =
       largest_size(inputs, block->terms.weights) * largest_size(inputs, inputs->advantages);
-  const double slope =
-      rft_element_round(job->gradient.element, 2.0 * weighted * fmax(ratio, cap));
+  const double slope = rft_element_round(job->gradient.element, 2.0 * weighted * fmax(ratio, cap));
   return !(ratio < largest_ratio(job) / 2 && isfinite(slope));
 }
 
@@ -99,8 +98,8 @@ static bool check_terms(const m2po_evaluation *job, const token_block *block, in
                                  : !isfinite(slope)          ? M2PO_GRADIENT_OVERFLOW
                                                              : M2PO_NO_FAULT;
     if (kind != M2PO_NO_FAULT) {
-      *fault = (m2po_fault){kind, "logprob", start + i, job->batch.columns,
-                            block->inputs.log_ratio[i]};
+      *fault =
+          (m2po_fault){kind, "logprob", start + i, job->batch.columns, block->inputs.log_ratio[i]};
       return false;
     }
   }
@@ -134,7 +133,8 @@ bool m2po_evaluation_block(const m2po_evaluation *evaluation, int64_t start, int
   return true;
 }
 
-// ------------------------------------------------------------------------------- a block by kernels
+// ------------------------------------------------------------------------------- a block by
+// kernels
 
 // Can the gradient's dtype hold them all?
 static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK])
@@ -148,12 +148,6 @@ static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK
 
 static void store_slope(const rft_view *gradient, int64_t start, const float slope[M2PO_BLOCK])
 {
-  unsigned char *const in_place =
-      gradient->element == RFT_ELEMENT_FLOAT32 ? m2po_stage_in_place(gradient, start) : NULL;
-  if (in_place != NULL) {
-    memcpy(in_place, slope, M2PO_BLOCK * sizeof slope[0]);
-    return;
-  }
   double values[M2PO_BLOCK];
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     values[i] = (double)slope[i];
@@ -161,12 +155,22 @@ static void store_slope(const rft_view *gradient, int64_t start, const float slo
   rft_view_store(gradient, start, M2PO_BLOCK, values);
 }
 
+float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, float *copy)
+{
+  const rft_view *const gradient = &evaluation->gradient;
+  unsigned char *const in_place = !evaluation->rehearsal && gradient->element == RFT_ELEMENT_FLOAT32
+                                      ? m2po_stage_in_place(gradient, start)
+                                      : NULL;
+  return in_place != NULL ? (float *)(void *)in_place : copy;
+}
+
 bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, const float *slope,
                           const m2po_valuation *valuation, m2po_part *part)
 {
   const rft_view *const gradient = &evaluation->gradient;
   const bool wanted = rft_view_present(gradient);
-  if (!valuation->plain || !isfinite(valuation->sum) || (wanted && !fits_gradient(gradient, slope))) {
+  if (!valuation->plain || !isfinite(valuation->sum) ||
+      (wanted && !fits_gradient(gradient, slope))) {
     return false;
   }
   part->measures.loss -= evaluation->weights.each * valuation->sum;
@@ -178,7 +182,7 @@ bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, cons
     m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, M2PO_BLOCK, &inputs);
     m2po_measure_ratios(&inputs, evaluation->config, &part->measures);
   }
-  if (wanted) {
+  if (wanted && (const unsigned char *)slope != m2po_stage_in_place(gradient, start)) {
     store_slope(gradient, start, slope);
   }
   return true;
@@ -192,7 +196,8 @@ static bool compute_fast(const m2po_evaluation *job, int64_t start, m2po_part *p
   if (!m2po_stage_load(&job->batch, &job->pair, &job->keep, start, &stage, &block)) {
     return false;
   }
-  float slope[M2PO_BLOCK];
+  float copy[M2PO_BLOCK];
+  float *const slope = m2po_evaluation_place(job, start, copy);
   m2po_valuation valuation;
   job->kernels->evaluate(&block, &job->formula, slope, &valuation);
   return m2po_evaluation_take(job, start, slope, &valuation, part);
@@ -250,7 +255,8 @@ void m2po_evaluation_report(const m2po_measures *total, rft_output *output)
   metrics[M2PO_RATIO_MIN] = total->ratio_min;
 }
 
-// ------------------------------------------------------------------------------------- the arguments
+// ------------------------------------------------------------------------------------- the
+// arguments
 
 static int32_t open_gradient(m2po_evaluation *job, const rft_batch *source,
                              const rft_tensor *gradient, rft_error *error)
@@ -326,10 +332,10 @@ static bool suits_kernels(const m2po_evaluation *job)
 {
   const m2po_config *const config = job->config;
   const double weight = fabs(job->weights.each);
-  return config->surrogate == M2PO_IMPORTANCE_SAMPLING && config->log_ratio_clip <= M2PO_METRIC_CLIP &&
-         job->weights.sequence_tokens == NULL && (weight == 0 || weight > 0x1p-64) && weight <= 1 &&
-         job->pair.reference == &job->batch.old_logprob &&
-         m2po_stage_fits(&job->batch, &job->pair);
+  return config->surrogate == M2PO_IMPORTANCE_SAMPLING &&
+         config->log_ratio_clip <= M2PO_METRIC_CLIP && job->weights.sequence_tokens == NULL &&
+         (weight == 0 || weight > 0x1p-64) && weight <= 1 &&
+         job->pair.reference == &job->batch.old_logprob && m2po_stage_fits(&job->batch, &job->pair);
 }
 
 static int32_t out_of_memory(rft_error *error)
@@ -353,8 +359,7 @@ int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batc
   }
   if (suits_kernels(job)) {
     job->kernels = instance->kernels;
-    job->formula =
-        (m2po_formula){(float)job->config->log_ratio_clip, (float)job->weights.each};
+    job->formula = (m2po_formula){(float)job->config->log_ratio_clip, (float)job->weights.each};
   }
   job->chunks = (job->batch.count + M2PO_CHUNK - 1) / M2PO_CHUNK;
   job->parts = malloc((size_t)(job->chunks + 1) * sizeof job->parts[0]);

@@ -12,9 +12,9 @@
 #include "terms.h"
 #include "weights.h"
 
-/// Positions that are summed in order. Chunks are added in order too, so that a sum does not depend on
-/// which thread took which.
-enum { M2PO_CHUNK = 16 * M2PO_BLOCK };
+/// Positions that are summed in order. Chunks are added in order too, so that a sum does not depend
+/// on which thread took which.
+enum { M2PO_CHUNK = 8 * M2PO_BLOCK };
 
 /// What came of a chunk.
 typedef struct m2po_part {
@@ -49,9 +49,14 @@ void m2po_evaluation_free(m2po_evaluation *evaluation);
 /// Computes a chunk: a body of parallel_for, whose context is the evaluation.
 void m2po_evaluation_chunk(void *evaluation, int64_t chunk);
 
-/// Computes positions [start, start + count), count <= M2PO_BLOCK, in double. False: there is a fault.
+/// Computes positions [start, start + count), count <= M2PO_BLOCK, in double. False: there is a
+/// fault.
 bool m2po_evaluation_block(const m2po_evaluation *evaluation, int64_t start, int64_t count,
                            m2po_part *part);
+
+/// Where kernels may write the slopes of a whole block: into the gradient, or where that is not
+/// laid out for it, or not to be written yet, to `copy` [M2PO_BLOCK].
+float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, float *copy);
 
 /// Takes a whole block that kernels have computed. False: it is for m2po_evaluation_block.
 bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, const float *slope,

@@ -17,7 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ------------------------------------------------------------------------ by the separate functions
+// ------------------------------------------------------------------------ by the separate
+// functions
 
 static int32_t select_then_evaluate(const rft_instance *instance, const rft_batch *batch,
                                     const rft_collectives *collectives, double scale,
@@ -84,7 +85,7 @@ static bool add_open(token_range *range, float square)
 {
   m2po_tally_add(&range->open, (double)square, false);
   ++range->open_count;
-  return m2po_squares_append(&range->squares, false, (double)square);
+  return isfinite(square) && m2po_squares_append(&range->squares, false, (double)square);
 }
 
 static bool collect_open(token_range *range, const m2po_block *block, const m2po_sighting *sighting)
@@ -109,16 +110,11 @@ static bool take_sums(const one_pass *job, token_range *range, m2po_sighting *si
   range->above_count += sighting->above_count;
   return m2po_tally_add_block(&range->below, kernels, sighting->below, job->bracket.low) &&
          (sighting->above_count == 0 ||
-          m2po_tally_add_block(&range->above, kernels, sighting->above, INFINITY));
+          m2po_tally_add_above(&range->above, kernels, sighting->above, job->bracket.high));
 }
 
 static void store_mask(const rft_view *mask, int64_t start, const uint8_t keep[M2PO_BLOCK])
 {
-  unsigned char *const in_place = m2po_stage_in_place(mask, start);
-  if (in_place != NULL) {
-    memcpy(in_place, keep, M2PO_BLOCK);
-    return;
-  }
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     *rft_view_at(mask, start + i) = keep[i];
   }
@@ -133,8 +129,11 @@ static bool do_block(one_pass *job, token_range *range, int64_t start)
   m2po_block block;
   m2po_sighting sighting;
   m2po_valuation valuation;
-  float slope[M2PO_BLOCK];
-  uint8_t keep[M2PO_BLOCK];
+  float slope_copy[M2PO_BLOCK];
+  uint8_t keep_copy[M2PO_BLOCK];
+  float *const slope = m2po_evaluation_place(evaluation, start, slope_copy);
+  uint8_t *const in_place = m2po_stage_in_place(&job->mask, start);
+  uint8_t *const keep = in_place != NULL ? in_place : keep_copy;
   if (!m2po_stage_load(&evaluation->batch, &evaluation->pair, &all, start, &stage, &block)) {
     return false;
   }
@@ -145,7 +144,9 @@ static bool do_block(one_pass *job, token_range *range, int64_t start)
       !take_sums(job, range, &sighting) || !collect_open(range, &block, &sighting)) {
     return false;
   }
-  store_mask(&job->mask, start, keep);
+  if (in_place == NULL) {
+    store_mask(&job->mask, start, keep);
+  }
   memcpy(job->open + start / M2PO_WORD_BITS, sighting.open, sizeof sighting.open);
   return true;
 }
@@ -174,7 +175,8 @@ static bool sight_token(one_pass *job, token_range *range, int64_t position, dou
   return add_open(range, square);
 }
 
-// The positions that no whole block has: mask and sums now, loss and gradient once the cut is known.
+// The positions that no whole block has: mask and sums now, loss and gradient once the cut is
+// known.
 static bool sight_tail(one_pass *job, token_range *range, int64_t start, int64_t count)
 {
   const m2po_evaluation *const evaluation = &job->evaluation;
@@ -211,48 +213,78 @@ static void do_range(void *context, int64_t index)
   }
 }
 
-// Settles one open token of a whole block: a dropped one loses its gradient, a kept one joins the loss.
-static void settle(const one_pass *job, int64_t position, bool kept)
+// A token loses its gradient. `slope`, `keep`: where they are, NULL where that takes looking up.
+static void drop(const one_pass *job, int64_t position, float *slope, uint8_t *keep)
+{
+  const double nothing = 0.0;
+  if (slope != NULL) {
+    *slope = 0.0F;
+  } else {
+    rft_view_store(&job->evaluation.gradient, position, 1, &nothing);
+  }
+  *(keep != NULL ? keep : rft_view_at(&job->mask, position)) = 0;
+}
+
+// Settles the open tokens of a whole block: dropped ones lose their gradient, kept ones join the
+// loss.
+static void settle_block(const one_pass *job, int64_t start, m2po_cut_reader *reader)
 {
   const m2po_evaluation *const evaluation = &job->evaluation;
-  if (!kept) {
-    const double nothing = 0.0;
-    rft_view_store(&evaluation->gradient, position, 1, &nothing);
-    return;
+  const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
+  const double clip = evaluation->config->log_ratio_clip;
+  double sum = 0.0;
+  m2po_stage stage;
+  m2po_block block;
+  m2po_stage_load(&evaluation->batch, &evaluation->pair, &all, start, &stage, &block);
+  float *const slope = m2po_evaluation_place(evaluation, start, NULL);
+  uint8_t *const keep = m2po_stage_in_place(&job->mask, start);
+  for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
+    uint64_t open = job->open[start / M2PO_WORD_BITS + word];
+    for (; open != 0; open &= open - 1) {
+      const int64_t i = word * M2PO_WORD_BITS + __builtin_ctzll(open);
+      if (m2po_cut_keeps_next(&job->cut, reader)) {
+        const double d = (double)(block.policy[i] - block.reference[i]);
+        sum += (double)block.advantages[i] * m2po_exp(m2po_clamp(d, clip));
+      } else {
+        drop(job, start + i, slope == NULL ? NULL : slope + i, keep == NULL ? NULL : keep + i);
+      }
+    }
   }
-  double policy;
-  double reference;
-  double advantage;
-  rft_view_load(evaluation->pair.policy, position, 1, &policy);
-  rft_view_load(evaluation->pair.reference, position, 1, &reference);
-  rft_batch_view_load_advantages(&evaluation->batch, position, 1, &advantage);
-  const double d = m2po_clamp(m2po_log_ratio(policy, reference, false),
-                              evaluation->config->log_ratio_clip);
-  evaluation->parts[position / M2PO_CHUNK].measures.loss -=
-      evaluation->weights.each * advantage * m2po_exp(d);
+  evaluation->parts[start / M2PO_CHUNK].measures.loss -= evaluation->weights.each * sum;
+}
+
+// The last positions: mask, then loss and gradient.
+static void settle_tail(const one_pass *job, int64_t start, int64_t count, m2po_cut_reader *reader)
+{
+  for (int64_t i = 0; i < count; ++i) {
+    if (m2po_bit(job->open, start + i) && !m2po_cut_keeps_next(&job->cut, reader)) {
+      *rft_view_at(&job->mask, start + i) = 0;
+    }
+  }
+  m2po_evaluation_block(&job->evaluation, start, count, &job->evaluation.parts[start / M2PO_CHUNK]);
+}
+
+static bool any_open(const one_pass *job, int64_t start)
+{
+  uint64_t any = 0;
+  for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
+    any |= job->open[start / M2PO_WORD_BITS + word];
+  }
+  return any != 0;
 }
 
 static void settle_range(void *context, int64_t index)
 {
   const one_pass *const job = context;
   const token_range *const range = &job->ranges[index];
-  const int64_t tail = range->end - range->end % M2PO_BLOCK;
   m2po_cut_reader reader = m2po_cut_reader_at(range->first);
-  for (int64_t start = range->start; range->first != NULL && start < range->end;
-       start += M2PO_WORD_BITS) {
-    uint64_t open = job->open[start / M2PO_WORD_BITS];
-    for (; open != 0; open &= open - 1) {
-      const int64_t position = start + __builtin_ctzll(open);
-      const bool kept = m2po_cut_keeps_next(&job->cut, &reader);
-      *rft_view_at(&job->mask, position) = kept ? 1 : 0;
-      if (position < tail) {
-        settle(job, position, kept);
-      }
+  for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
+    const int64_t left = range->end - start;
+    if (left < M2PO_BLOCK) {
+      settle_tail(job, start, left, &reader);
+    } else if (any_open(job, start)) {
+      settle_block(job, start, &reader);
     }
-  }
-  if (tail < range->end) {
-    m2po_evaluation_block(&job->evaluation, tail, range->end - tail,
-                          &job->evaluation.parts[tail / M2PO_CHUNK]);
   }
 }
 
@@ -342,8 +374,8 @@ static bool run(const rft_instance *instance, one_pass *job, found_sums *sums, m
   if (!allocate(job, instance->parallel == NULL ? 1 : MOST_RANGES)) {
     return false;
   }
-  job->bracket = m2po_guess_bracket(job->evaluation.config, &job->rule, &job->evaluation.batch,
-                                    &job->evaluation.pair);
+  job->bracket =
+      m2po_guess_bracket(instance, &job->rule, &job->evaluation.batch, &job->evaluation.pair);
   m2po_parallel_for(instance, job->range_count, do_range, job);
   m2po_square_list squares = {NULL, NULL};
   const bool done = add_ranges(job, sums, &squares) && find_cut(job, sums, squares.first, kept);
@@ -370,8 +402,9 @@ static int32_t open_mask(one_pass *job, const rft_batch *batch, const rft_tensor
   return code;
 }
 
-// Can it be one pass? Selection and loss have to see the same log-ratios, and what the loss divides by
-// may not wait for the selection or another rank. (The other modes than these two have not counted.)
+// Can it be one pass? Selection and loss have to see the same log-ratios, and what the loss divides
+// by may not wait for the selection or another rank. (The other modes than these two have not
+// counted.)
 static bool suits_one_pass(const rft_instance *instance, const one_pass *job,
                            const rft_collectives *collectives)
 {
@@ -395,8 +428,8 @@ int32_t m2po_select_evaluate(const rft_instance *instance, const rft_batch *batc
   found_sums sums;
   m2po_kept kept;
   m2po_measures total;
-  int32_t code = m2po_evaluation_open(instance, batch, NULL, &reduction, output, &job.evaluation,
-                                      NULL);
+  int32_t code =
+      m2po_evaluation_open(instance, batch, NULL, &reduction, output, &job.evaluation, NULL);
   const bool done = code == RFT_OK && open_mask(&job, batch, mask, NULL) == RFT_OK &&
                     m2po_selection_check_report(report, NULL) == RFT_OK &&
                     suits_one_pass(instance, &job, collectives) &&

@@ -71,6 +71,12 @@ static void compute_squares(token_block *block, bool wide, bool all_tokens)
   }
 }
 
+static m2po_fault square_fault(const gathering *job, int64_t position, double log_ratio)
+{
+  return (m2po_fault){M2PO_SQUARE_OVERFLOW, job->pair.policy_name, position, job->batch.columns,
+                      log_ratio};
+}
+
 // Is every square finite? If not, *fault is the first that isn't.
 static bool check_squares(const gathering *job, const token_block *block, int64_t start,
                           m2po_fault *fault)
@@ -82,8 +88,7 @@ static bool check_squares(const gathering *job, const token_block *block, int64_
   while (!isinf(block->square[i])) {
     ++i;
   }
-  *fault = (m2po_fault){M2PO_SQUARE_OVERFLOW, job->pair.policy_name, start + i, job->batch.columns,
-                        block->inputs.log_ratio[i]};
+  *fault = square_fault(job, start + i, block->inputs.log_ratio[i]);
   return false;
 }
 
@@ -153,15 +158,20 @@ static bool take_sighting(const gathering *job, token_range *range, int64_t star
   return true;
 }
 
-static bool add_candidates(token_range *range, const m2po_block *block,
-                           const m2po_sighting *sighting)
+static bool add_candidates(const gathering *job, token_range *range, int64_t start,
+                           const m2po_block *block, const m2po_sighting *sighting)
 {
   for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
     uint64_t open = sighting->open[first / M2PO_WORD_BITS];
     for (; open != 0; open &= open - 1) {
       const int64_t i = first + __builtin_ctzll(open);
       const float d = block->policy[i] - block->reference[i];
-      if (!add_candidate(range, (double)(d * d), false)) {
+      const float m = d * d;
+      if (isinf(m)) {
+        range->fault = square_fault(job, start + i, (double)d);
+        return false;
+      }
+      if (!add_candidate(range, (double)m, false)) {
         return false;
       }
     }
@@ -182,12 +192,11 @@ static bool read_fast(const gathering *job, token_range *range, int64_t start, b
     return true;
   }
   job->kernels->sight(&block, &bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
-  // Above FLT_MAX there is only infinity, which the general code has words for.
-  if (sighting.above_count != 0 || !take_sighting(job, range, start, &sighting)) {
+  if (!take_sighting(job, range, start, &sighting)) {
     return true;
   }
   *done = true;
-  return add_candidates(range, &block, &sighting);
+  return add_candidates(job, range, start, &block, &sighting);
 }
 
 static void read_range(void *context, int64_t index)

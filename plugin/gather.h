@@ -16,8 +16,8 @@ typedef struct m2po_gathered {
   int64_t columns;
   int32_t ndim; ///< of logprob
   int64_t count;
-  uint64_t *valid;     ///< positions whose mask is non-zero
-  uint64_t *candidate; ///< positions that Algorithm 1 may drop
+  uint64_t *valid;             ///< positions whose mask is non-zero
+  uint64_t *candidate;         ///< positions that Algorithm 1 may drop
   const m2po_squares *squares; ///< where its candidates begin in the selection's list
 } m2po_gathered;
 
@@ -31,8 +31,8 @@ typedef struct m2po_totals {
   m2po_exact rest;     ///< of m over T without the candidates
 } m2po_totals;
 
-/// Reads a micro-batch once. On success the caller owns what `gathered` points at, its candidates are
-/// at the end of `squares`, and `totals` has grown; on an error there is nothing to free.
+/// Reads a micro-batch once. On success the caller owns what `gathered` points at, its candidates
+/// are at the end of `squares`, and `totals` has grown; on an error there is nothing to free.
 int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const rft_batch *source,
                     m2po_gathered *gathered, m2po_square_list *squares, m2po_totals *totals,
                     rft_error *error);

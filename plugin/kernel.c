@@ -8,12 +8,15 @@
 #include "target.h"
 #include "vector.h"
 
+#include <float.h>
+
 // Compiled anew for each constant argument.
 #define SPECIALIZED __attribute__((always_inline)) static inline
 
 static const int32_t sign_bit = INT32_MIN;
 
-/// A sum in LANES / 2 parts, whatever the vectors of the machine: token i goes to part i % (LANES / 2).
+/// A sum in LANES / 2 parts, whatever the vectors of the machine: token i goes to part i % (LANES /
+/// 2).
 typedef struct part_sums {
   doubles part[VECTORS];
 } part_sums;
@@ -74,8 +77,8 @@ static inline token_vector read(const m2po_block *block, int64_t i)
   return read;
 }
 
-/// The largest |d A| so far, in each element, as bits: those of a non-negative float sort as it does,
-/// infinity and NaN last. It is finite where d and A are, unless it overflows itself.
+/// The largest |d A| so far, in each element, as bits: those of a non-negative float sort as it
+/// does, infinity and NaN last. It is finite where d and A are, unless it overflows itself.
 static inline words see(words seen, const token_vector *tokens)
 {
   return larger(seen, (words)(tokens->log_ratio * tokens->advantage) & ~sign_bit);
@@ -86,6 +89,12 @@ static inline bool plain(words seen)
   return largest(seen) < 0x7F800000; // infinity
 }
 
+/// Does the bracket have a high end? (Only infinity is above FLT_MAX.)
+static inline bool cuts_at(const m2po_bracket *bracket)
+{
+  return bracket->high < FLT_MAX;
+}
+
 /// Where tokens of T stand.
 typedef struct standing {
   words in; ///< of T
@@ -94,7 +103,8 @@ typedef struct standing {
   floats square;
 } standing;
 
-SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *bracket, bool all)
+SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *bracket, bool all,
+                           bool cuts)
 {
   // d where the advantage is positive, -d where it is negative: T has the tokens whose ratio moves
   // the way that the advantage pushes.
@@ -103,7 +113,7 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
   found.in = all ? tokens->valid : ((floats)along > 0) & (tokens->advantage != 0);
   found.square = tokens->log_ratio * tokens->log_ratio;
   found.above_low = found.in & (found.square > bracket->low);
-  found.above_high = found.in & (found.square > bracket->high);
+  found.above_high = cuts ? found.in & (found.square > bracket->high) : (words){0};
   return found;
 }
 
@@ -113,12 +123,15 @@ typedef struct standing_counts {
   words above;
 } standing_counts;
 
-static inline void note(m2po_sighting *sighting, standing_counts *counts, int64_t i, const standing *found)
+SPECIALIZED void note(m2po_sighting *sighting, standing_counts *counts, int64_t i,
+                      const standing *found, bool cuts)
 {
   store(sighting->below + i, masked(found->in & ~found->above_low, found->square));
-  store(sighting->above + i, masked(found->above_high, found->square));
   counts->constrained -= found->in;
-  counts->above -= found->above_high;
+  if (cuts) {
+    store(sighting->above + i, masked(found->above_high, found->square));
+    counts->above -= found->above_high;
+  }
 }
 
 static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const words flags[VECTORS])
@@ -127,7 +140,7 @@ static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const wo
 }
 
 SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *bracket, bool all,
-                                m2po_sighting *sighting)
+                              bool cuts, m2po_sighting *sighting)
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = *bracket;
@@ -142,8 +155,8 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
-      const standing found = stand(&tokens, &bounds, all);
-      note(sighting, &counts, at, &found);
+      const standing found = stand(&tokens, &bounds, all, cuts);
+      note(sighting, &counts, at, &found, cuts);
       seen = see(seen, &tokens);
       valid[v] = tokens.valid;
       open[v] = found.above_low & ~found.above_high;
@@ -160,9 +173,11 @@ static void sight(const m2po_block *block, const m2po_bracket *bracket, bool all
                   m2po_sighting *sighting)
 {
   if (all) {
-    sight_tokens(block, bracket, true, sighting);
+    sight_tokens(block, bracket, true, true, sighting);
+  } else if (cuts_at(bracket)) {
+    sight_tokens(block, bracket, false, true, sighting);
   } else {
-    sight_tokens(block, bracket, false, sighting);
+    sight_tokens(block, bracket, false, false, sighting);
   }
 }
 
@@ -187,8 +202,8 @@ static double take(float values[M2PO_BLOCK], float least, float *largest_left)
   return total(&sums);
 }
 
-/// As many vectors as a sum has lanes. Steps that each do all of them, one after the other, keep the
-/// processor from waiting for the last one's result.
+/// As many vectors as a sum has lanes. Steps that each do all of them, one after the other, keep
+/// the processor from waiting for the last one's result.
 typedef struct lanes {
   floats vector[VECTORS];
 } lanes;
@@ -196,8 +211,8 @@ typedef struct lanes {
 /// exp(x) within 1 ulp of float32 for |x| <= 80, in place.
 static inline void exponential(lanes *x)
 {
-  // x = k ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, k, and leaves it in
-  // the low bits. ln 2 comes in two parts, the first of few bits, so that k times it is exact.
+  // x = k ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, k, and leaves it
+  // in the low bits. ln 2 comes in two parts, the first of few bits, so that k times it is exact.
   floats shifted[VECTORS];
   floats k[VECTORS];
   floats r[VECTORS];
@@ -230,7 +245,7 @@ typedef struct formula_vector {
 static inline formula_vector constants_of(const m2po_formula *formula)
 {
   return (formula_vector){every(formula->log_ratio_clip), every(-formula->log_ratio_clip),
-                     every(formula->weight)};
+                          every(formula->weight)};
 }
 
 /// A r of the kept tokens.
@@ -282,8 +297,8 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula, float
 }
 
 SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracket,
-                               const m2po_formula *formula, bool all, float *slope, uint8_t *keep,
-                               m2po_sighting *sighting, m2po_valuation *valuation)
+                             const m2po_formula *formula, bool all, bool cuts, float *slope,
+                             uint8_t *keep, m2po_sighting *sighting, m2po_valuation *valuation)
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = *bracket;
@@ -302,8 +317,8 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
-      const standing found = stand(&tokens, &bounds, all);
-      note(sighting, &counts, at, &found);
+      const standing found = stand(&tokens, &bounds, all, cuts);
+      note(sighting, &counts, at, &found, cuts);
       seen = see(seen, &tokens);
       open[v] = found.above_low & ~found.above_high;
       stays[v] = tokens.valid & ~found.above_high;
@@ -331,9 +346,11 @@ static void step(const m2po_block *block, const m2po_bracket *bracket, const m2p
                  m2po_valuation *valuation)
 {
   if (all) {
-    step_tokens(block, bracket, formula, true, slope, keep, sighting, valuation);
+    step_tokens(block, bracket, formula, true, true, slope, keep, sighting, valuation);
+  } else if (cuts_at(bracket)) {
+    step_tokens(block, bracket, formula, false, true, slope, keep, sighting, valuation);
   } else {
-    step_tokens(block, bracket, formula, false, slope, keep, sighting, valuation);
+    step_tokens(block, bracket, formula, false, false, slope, keep, sighting, valuation);
   }
 }
 
@@ -342,8 +359,5 @@ static void step(const m2po_block *block, const m2po_bracket *bracket, const m2p
 #define JOINED(left, right) left##right
 #define TABLE_OF(target) JOINED(m2po_kernels_, target)
 
-const m2po_kernels TABLE_OF(M2PO_TARGET) = {.name = NAME_OF(M2PO_TARGET),
-                                            .sight = sight,
-                                            .take = take,
-                                            .evaluate = evaluate,
-                                            .step = step};
+const m2po_kernels TABLE_OF(M2PO_TARGET) = {
+    .name = NAME_OF(M2PO_TARGET), .sight = sight, .take = take, .evaluate = evaluate, .step = step};

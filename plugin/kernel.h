@@ -4,8 +4,9 @@
 // The loops over tokens whose values fit float32, compiled once for each instruction set.
 //
 // A kernel works on one block and judges nothing: whoever calls it does a block that is not plain
-// again with the general code (inputs.h, terms.h), which says what is wrong, if anything is. Every instruction set gives the same bits: each operation
-// is rounded once, none is contracted or reordered, and sums have a fixed number of lanes.
+// again with the general code (inputs.h, terms.h), which says what is wrong, if anything is. Every
+// instruction set gives the same bits: each operation is rounded once, none is contracted or
+// reordered, and sums have a fixed number of lanes.
 
 #ifndef M2PO_KERNEL_H
 #define M2PO_KERNEL_H
@@ -19,7 +20,7 @@ enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
 
 /// A whole block of float32 values.
 typedef struct m2po_block {
-  const float *policy;     ///< [M2PO_BLOCK], these too
+  const float *policy; ///< [M2PO_BLOCK], these too
   const float *reference;
   const float *advantages;
   const uint8_t *mask; ///< valid where it is not 0
@@ -27,7 +28,8 @@ typedef struct m2po_block {
 } m2po_block;
 
 /// Where Algorithm 1 may cut: tokens of T with m <= low stay, those with m > high go, and between
-/// them it is to be decided.
+/// them it is to be decided. high is FLT_MAX where none goes yet; then an infinite m is between,
+/// too.
 typedef struct m2po_bracket {
   float low;
   float high;
@@ -53,7 +55,7 @@ typedef struct m2po_formula {
 /// Loss and gradient of a block.
 typedef struct m2po_valuation {
   double sum; ///< of A r
-  bool plain;  ///< as in a sighting
+  bool plain; ///< as in a sighting
 } m2po_valuation;
 
 typedef struct m2po_kernels {
@@ -68,8 +70,9 @@ typedef struct m2po_kernels {
                    m2po_valuation *valuation);
   /// Both at once, where `keep` is what the bracket says: tokens up to its high end stay, and 1 is
   /// written for them; the sum leaves out those inside it.
-  void (*step)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula, bool all,
-               float *slope, uint8_t *keep, m2po_sighting *sighting, m2po_valuation *valuation);
+  void (*step)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
+               bool all, float *slope, uint8_t *keep, m2po_sighting *sighting,
+               m2po_valuation *valuation);
 } m2po_kernels;
 
 #endif // M2PO_KERNEL_H

@@ -7,7 +7,7 @@
 #define M2PO_LANES_H
 
 /// Positions that are loaded at a time into buffers on the stack.
-enum { M2PO_BLOCK = 256 };
+enum { M2PO_BLOCK = 512 };
 
 double m2po_sum(const double values[M2PO_BLOCK]);
 double m2po_largest(const double values[M2PO_BLOCK]);

@@ -8,8 +8,8 @@
 
 #include "rft/plugin.h"
 
-/// rft_policy_loss.evaluate, where its contract stands: computes everything twice, and writes nothing
-/// before all has gone well once (P9).
+/// rft_policy_loss.evaluate, where its contract stands: computes everything twice, and writes
+/// nothing before all has gone well once (P9).
 int32_t m2po_evaluate(const rft_instance *instance, const rft_batch *batch, const rft_tensor *mask,
                       const rft_reduction *reduction, rft_output *output, rft_error *error);
 

@@ -7,9 +7,15 @@
 #include <math.h>
 #include <string.h>
 
-// The sample: runs of tokens (a run is a cache line of float32), one in so many positions, each at a
-// place of its own within its stretch, so that no pattern of the batch hides from it.
-enum { RUN = 16, STRETCH = 1024, LEAST_COUNT = 16 * STRETCH, MOST_RUNS = 1024 };
+// The sample: blocks of runs of tokens (a run is two cache lines of float32), a run in each stretch
+// of the batch at a place of its own, so that no pattern hides from it.
+enum {
+  RUN = 32,
+  RUNS = M2PO_BLOCK / RUN, // of a block
+  LEAST_COUNT = 32 * M2PO_BLOCK,
+  ONE_IN = 16, // blocks
+  MOST_BLOCKS = 64
+};
 
 // Squares over the bound are counted by size: bins of a sixteenth of a power of two.
 enum { BIN_SHIFT = 19, BINS = 512 };
@@ -21,9 +27,8 @@ typedef struct square_bin {
 } square_bin;
 
 typedef struct square_sample {
-  square_bin under; ///< the bound, which are kept whatever comes
-  square_bin bins[BINS];
-  int32_t bound; ///< as bits, which sort as the floats do
+  square_bin bins[BINS]; ///< the first: up to the bound, which are kept whatever comes
+  int32_t bound;         ///< as bits, which sort as the floats do
 } square_sample;
 
 static int32_t bits_of(float value)
@@ -36,7 +41,7 @@ static int32_t bits_of(float value)
 // The largest float of a bin.
 static float top_of(const square_sample *sample, int64_t bin)
 {
-  const int64_t bits = sample->bound + ((bin + 1) << BIN_SHIFT);
+  const int64_t bits = sample->bound + (bin << BIN_SHIFT);
   const int32_t capped = bits < bits_of(FLT_MAX) ? (int32_t)bits : bits_of(FLT_MAX);
   float value;
   memcpy(&value, &capped, sizeof value);
@@ -45,36 +50,30 @@ static float top_of(const square_sample *sample, int64_t bin)
 
 static void add_square(square_sample *sample, float square)
 {
-  const int64_t above = (int64_t)bits_of(square) - sample->bound - 1;
-  const int64_t bin = above >> BIN_SHIFT;
-  square_bin *const counted =
-      above < 0 ? &sample->under : &sample->bins[bin < BINS ? bin : BINS - 1];
+  const int64_t bin = 1 + ((bits_of(square) - sample->bound - 1) >> BIN_SHIFT);
+  square_bin *const at = &sample->bins[bin < BINS ? bin : BINS - 1];
   const double m = (double)square;
-  counted->count += 1;
-  counted->sum += m;
-  counted->sum_of_squares += m * m;
+  at->count += 1;
+  at->sum += m;
+  at->sum_of_squares += m * m;
 }
 
-static void read_run(const m2po_config *config, const rft_batch_view *batch, const m2po_pair *pair,
-                     int64_t start, square_sample *sample)
+// What kernels saw of a block: all of T, and that m is over the bound where the bit says so.
+static void add_block(square_sample *sample, const m2po_kernels *kernels, const m2po_block *block,
+                      m2po_sighting *sighting)
 {
-  double policy[RUN];
-  double reference[RUN];
-  double advantages[RUN];
-  double mask[RUN];
-  rft_view_load(pair->policy, start, RUN, policy);
-  rft_view_load(pair->reference, start, RUN, reference);
-  rft_view_load(&batch->mask, start, RUN, mask);
-  rft_batch_view_load_advantages(batch, start, RUN, advantages);
-  for (int i = 0; i < RUN; ++i) {
-    const float d = (float)policy[i] - (float)reference[i];
-    const float square = d * d;
-    const bool along = (advantages[i] > 0 && d > 0) || (advantages[i] < 0 && d < 0);
-    const bool in = mask[i] != 0 && (along || config->selection == M2PO_ALL_TOKENS);
-    if (in && square <= FLT_MAX) { // what is wrong here is found later
-      add_square(sample, square);
+  float least;
+  int64_t over = 0;
+  for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
+    for (uint64_t open = sighting->open[word]; open != 0; open &= open - 1) {
+      const int64_t i = word * M2PO_WORD_BITS + __builtin_ctzll(open);
+      const float d = block->policy[i] - block->reference[i];
+      add_square(sample, d * d);
+      ++over;
     }
   }
+  sample->bins[0].count += (double)(sighting->constrained - over);
+  sample->bins[0].sum += kernels->take(sighting->below, 0x1p-149F, &least);
 }
 
 // A number in [0, bound) that depends on `index` in no simple way.
@@ -84,27 +83,44 @@ static int64_t scatter(int64_t index, int64_t bound)
   return (int64_t)((mixed >> 32) % (uint64_t)bound);
 }
 
-static void read_sample(const m2po_config *config, const rft_batch_view *batch,
-                        const m2po_pair *pair, square_sample *sample)
+// What is wrong in a block is found later: here it is only left out.
+static void read_sample(const rft_instance *instance, const rft_batch_view *batch,
+                        const m2po_pair *pair, float bound, square_sample *sample)
 {
-  const int64_t stretches = batch->count / STRETCH;
-  const int64_t runs = stretches < MOST_RUNS ? stretches : MOST_RUNS;
-  const int64_t stretch = batch->count / runs;
-  for (int64_t i = 0; i < runs; ++i) {
-    read_run(config, batch, pair, i * stretch + scatter(i, stretch - RUN), sample);
+  const bool all = instance->config.selection == M2PO_ALL_TOKENS;
+  const m2po_bracket bracket = {bound, FLT_MAX};
+  const int64_t wanted = batch->count / ((int64_t)ONE_IN * M2PO_BLOCK);
+  const int64_t blocks = wanted < MOST_BLOCKS ? wanted : MOST_BLOCKS;
+  const int64_t stretch = batch->count / (blocks * RUNS);
+  m2po_stage stage;
+  m2po_sighting sighting;
+  for (int64_t b = 0; b < blocks; ++b) {
+    bool good = true;
+    for (int64_t r = 0; r < RUNS; ++r) {
+      const int64_t index = b * RUNS + r;
+      const int64_t start = index * stretch + scatter(index, stretch - RUN);
+      good = m2po_stage_copy(batch, pair, start, RUN, r * RUN, &stage) && good;
+    }
+    const m2po_block block = m2po_stage_block(&stage);
+    instance->kernels->sight(&block, &bracket, all, &sighting);
+    if (good && sighting.plain) {
+      add_block(sample, instance->kernels, &block, &sighting);
+    }
   }
+  // At most: what no square is above.
+  sample->bins[0].sum_of_squares = sample->bins[0].sum * (double)bound;
 }
 
-// By how much the mean of so many more could differ from theirs: six standard errors, and a little for
-// what tokens of one sequence have in common.
+// By how much the mean of so many more could differ from theirs: four standard errors, and a little
+// for what tokens of one sequence have in common.
 static double doubt(const square_bin *all, double threshold)
 {
   const double mean = all->sum / all->count;
   const double variance = all->sum_of_squares / all->count - mean * mean;
-  return 6.0 * sqrt(fmax(variance, 0.0) / all->count) + threshold / 64;
+  return 4.0 * sqrt(fmax(variance, 0.0) / all->count) + threshold / 128;
 }
 
-m2po_bracket m2po_guess_bracket(const m2po_config *config, const m2po_rule *rule,
+m2po_bracket m2po_guess_bracket(const rft_instance *instance, const m2po_rule *rule,
                                 const rft_batch_view *batch, const m2po_pair *pair)
 {
   const float bound = m2po_candidate_bound(rule);
@@ -113,9 +129,9 @@ m2po_bracket m2po_guess_bracket(const m2po_config *config, const m2po_rule *rule
     return bracket;
   }
   square_sample sample = {.bound = bits_of(bound)};
-  read_sample(config, batch, pair, &sample);
-  square_bin all = sample.under;
-  for (int64_t i = 0; i < BINS; ++i) {
+  read_sample(instance, batch, pair, bound, &sample);
+  square_bin all = sample.bins[0];
+  for (int64_t i = 1; i < BINS; ++i) {
     const square_bin *const bin = &sample.bins[i];
     if (bin->count == 0) {
       continue;

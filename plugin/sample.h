@@ -9,12 +9,11 @@
 
 #include "algorithm1.h"
 #include "instance.h"
-#include "inputs.h"
-#include "kernel.h"
+#include "stage.h"
 
 /// The squares between which the cut probably is. Its low end is at least
 /// m2po_candidate_bound(rule), so that what is below never goes.
-m2po_bracket m2po_guess_bracket(const m2po_config *config, const m2po_rule *rule,
+m2po_bracket m2po_guess_bracket(const rft_instance *instance, const m2po_rule *rule,
                                 const rft_batch_view *batch, const m2po_pair *pair);
 
 #endif // M2PO_SAMPLE_H

@@ -30,7 +30,7 @@ struct rft_selection {
   m2po_gathered *gathered;  ///< [count]
   m2po_square_list squares; ///< m of every candidate
   m2po_totals totals;       ///< of this rank
-  bool cuts;               ///< something is dropped
+  bool cuts;                ///< something is dropped
   m2po_cut cut;
   m2po_bin bins[M2PO_BINS]; ///< scratch; part of the struct so that finish can't run out of memory
 };
@@ -250,8 +250,8 @@ int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *c
     return code;
   }
   // A rank that can't go on takes part all the same: the others wait for it in the reduction (P17).
-  const bool failed =
-      selection->state == FAILED || m2po_selection_check_report(report, &selection->failure) != RFT_OK;
+  const bool failed = selection->state == FAILED ||
+                      m2po_selection_check_report(report, &selection->failure) != RFT_OK;
   selection->state = SPENT; // until all has gone well
   rank_summary summary = summarize(selection, failed);
   m2po_kept kept;

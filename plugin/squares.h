@@ -1,8 +1,8 @@
 // Copyright 2026 The M2PO plugin authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The squared log-ratios m of the tokens that Algorithm 1 may drop, in token order: a list of parts,
-// so that it grows without being copied.
+// The squared log-ratios m of the tokens that Algorithm 1 may drop, in token order: a list of
+// parts, so that it grows without being copied.
 
 #ifndef M2PO_SQUARES_H
 #define M2PO_SQUARES_H

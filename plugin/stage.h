@@ -1,8 +1,8 @@
 // Copyright 2026 The M2PO plugin authors
 // SPDX-License-Identifier: Apache-2.0
 
-// A block of a micro-batch as kernels read it: in place where a tensor's values lie there as a kernel
-// wants them, else copied.
+// A block of a micro-batch as kernels read it: in place where a tensor's values lie there as a
+// kernel wants them, else copied.
 
 #ifndef M2PO_STAGE_H
 #define M2PO_STAGE_H
@@ -23,10 +23,18 @@ typedef struct m2po_stage {
 /// Do the values of a batch fit float32, and is d computed in it?
 bool m2po_stage_fits(const rft_batch_view *batch, const m2po_pair *pair);
 
-/// Loads positions [start, start + M2PO_BLOCK) of a batch that fits. `keep`: the mask of kept tokens,
-/// absent where every valid one is. False: the mask holds what no mask may.
+/// Loads positions [start, start + M2PO_BLOCK) of a batch that fits. `keep`: the mask of kept
+/// tokens, absent where every valid one is. False: the mask holds what no mask may.
 bool m2po_stage_load(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep,
                      int64_t start, m2po_stage *stage, m2po_block *block);
+
+/// Copies positions [start, start + count) to places [at, at + count) of a stage, as
+/// m2po_stage_load would.
+bool m2po_stage_copy(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
+                     int64_t count, int64_t at, m2po_stage *stage);
+
+/// The block that was copied to a stage.
+m2po_block m2po_stage_block(const m2po_stage *stage);
 
 /// Where positions [start, start + M2PO_BLOCK) of a view are, if they lie side by side; else NULL.
 unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start);

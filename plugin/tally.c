@@ -23,19 +23,26 @@ void m2po_tally_add(m2po_tally *tally, double square, bool wide)
   tally->mantissas[exponent] += exponent == 0 ? fraction : fraction | 1U << FLOAT32_FRACTION;
 }
 
-// Floats whose exponents differ by at most this much add up exactly in a double, in any order, a
-// block of them (2^8) at a time: 24 bits of the smallest one, 20 up to the largest, 8 for the
-// number and 1 more make 53.
-enum { EXACT_SPAN = 20 };
-_Static_assert(M2PO_BLOCK == 256, "EXACT_SPAN counts on it");
+// Floats that are at least `least`, a power of two, add up exactly in a double, in any order, as
+// long as the sum is below least * 2^30: they are multiples of its last bit, least * 2^-23, and a
+// double has 53 bits. A block (2^9) of floats whose exponents differ by at most 20 stays below
+// that.
+enum { EXACT_RANGE = 30, EXACT_SPAN = 20 };
+_Static_assert(M2PO_BLOCK <= 512, "EXACT_SPAN counts on it");
 
-// The least power of two that is within the span below `top` > 0.
-static float span_below(float top)
+// The power of two below a float > 0, so many binary orders down.
+static float power_below(float value, int orders)
 {
   int exponent;
-  frexpf(top, &exponent);
-  const float least = ldexpf(1.0F, exponent - 1 - EXACT_SPAN);
-  return least > 0 ? least : 0x1p-149F;
+  frexpf(value, &exponent);
+  const float power = ldexpf(1.0F, exponent - 1 - orders);
+  return power > 0 ? power : 0x1p-149F;
+}
+
+static void add_exactly(m2po_tally *tally, double sum)
+{
+  const m2po_parts parts = m2po_exact_parts(sum);
+  m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
 }
 
 bool m2po_tally_add_block(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
@@ -46,9 +53,21 @@ bool m2po_tally_add_block(m2po_tally *tally, const m2po_kernels *kernels, float 
     return false;
   }
   while (top > 0) {
-    const m2po_parts parts = m2po_exact_parts(kernels->take(squares, span_below(top), &top));
-    m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
+    add_exactly(tally, kernels->take(squares, power_below(top, EXACT_SPAN), &top));
   }
+  return true;
+}
+
+bool m2po_tally_add_above(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
+                          float floor)
+{
+  float none;
+  const float least = power_below(floor, 0);
+  const double sum = kernels->take(squares, least, &none);
+  if (!(sum < ldexp((double)least, EXACT_RANGE))) {
+    return false;
+  }
+  add_exactly(tally, sum);
   return true;
 }
 

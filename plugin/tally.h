@@ -25,6 +25,11 @@ void m2po_tally_add(m2po_tally *tally, double square, bool wide);
 bool m2po_tally_add_block(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
                           float ceiling);
 
+/// Adds a block of them that are 0 or above `floor` > 0. False, and nothing is added: one is
+/// infinite, or very much larger than the others.
+bool m2po_tally_add_above(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
+                          float floor);
+
 /// sum += tally.
 void m2po_tally_fold(const m2po_tally *tally, m2po_exact *sum);
 

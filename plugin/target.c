@@ -17,7 +17,7 @@
 // plugin may not have (P15).
 
 enum {
-  SAVES_YMM = 0x6,   // XCR0: what the system saves of the vector registers
+  SAVES_YMM = 0x6, // XCR0: what the system saves of the vector registers
   SAVES_ZMM = 0xE6,
   AVX512_NEEDED = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL
 };

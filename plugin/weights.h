@@ -10,8 +10,8 @@
 #include "support/batch_view.h"
 
 typedef struct m2po_weights {
-  double each; ///< of every token, or with `sequence_tokens` of a sequence's tokens
-  int64_t valid;     ///< tokens of the optimizer batch, where the mode divides by tokens or sequences
+  double each;   ///< of every token, or with `sequence_tokens` of a sequence's tokens
+  int64_t valid; ///< tokens of the optimizer batch, where the mode divides by tokens or sequences
   int64_t sequences; ///< likewise: sequences with at least one valid token
   int64_t
       *sequence_tokens; ///< [sequences] valid tokens, where tokens share their sequence's weight

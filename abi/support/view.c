@@ -169,7 +169,8 @@ void rft_view_store(const rft_view *view, int64_t start, int64_t count, const do
   }
 }
 
-// Eight bits as eight bytes: each byte gets a copy of all, keeps its own bit, and carries it to the top.
+// Eight bits as eight bytes: each byte gets a copy of all, keeps its own bit, and carries it to the
+// top.
 static uint64_t spread(uint64_t bits)
 {
   const uint64_t own = (bits & 0xFF) * UINT64_C(0x0101010101010101) & UINT64_C(0x8040201008040201);

@@ -60,8 +60,8 @@ void rft_view_load(const rft_view *view, int64_t start, int64_t count, double *v
 /// Writes positions [start, start + count), each rounded to the view's float element.
 void rft_view_store(const rft_view *view, int64_t start, int64_t count, const double *values);
 
-/// Writes the lowest `count` <= 64 bits, lowest first, to positions [start, start + count) of a view of
-/// bytes: 1 or 0.
+/// Writes the lowest `count` <= 64 bits, lowest first, to positions [start, start + count) of a
+/// view of bytes: 1 or 0.
 void rft_view_store_bits(const rft_view *view, int64_t start, int64_t count, uint64_t bits);
 
 /// The address of one position.

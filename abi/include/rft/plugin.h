@@ -298,8 +298,8 @@ typedef struct rft_one_pass {
   int32_t (*evaluate)(const rft_instance *instance, const rft_batch *batch, const rft_tensor *mask,
                       const rft_reduction *reduction, rft_output *output, rft_error *error);
   /// Selection and evaluation of an optimizer batch that is one micro-batch on each rank of
-  /// `collectives` (NULL: this process alone), where both see the same tensors. `mask` is written as
-  /// by selection_mask, of which it has the shape and dtype, and is needed; `scale` is that of
+  /// `collectives` (NULL: this process alone), where both see the same tensors. `mask` is written
+  /// as by selection_mask, of which it has the shape and dtype, and is needed; `scale` is that of
   /// rft_reduction. Gives the masks, counts and selection metrics of the separate calls bit by bit;
   /// the loss is added up in another order. UNIMPLEMENTED for a loss that selects nothing.
   /// [collective]
