@@ -106,10 +106,8 @@ static bool check_terms(const m2po_evaluation *job, const token_block *block, in
   return true;
 }
 
-bool m2po_evaluation_block(const m2po_evaluation *evaluation, int64_t start, int64_t count,
-                           m2po_part *part)
+static bool compute_block(const m2po_evaluation *job, int64_t start, int64_t count, m2po_part *part)
 {
-  const m2po_evaluation *const job = evaluation;
   token_block block;
   load_block(job, start, count, &block);
   if (!check_block(job, start, count, &block.inputs, &part->fault)) {
@@ -146,26 +144,28 @@ static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK
   return all;
 }
 
-static void store_slope(const rft_view *gradient, int64_t start, const float slope[M2PO_BLOCK])
+static void store_slope(const rft_view *gradient, int64_t start, int64_t count,
+                        const float slope[M2PO_BLOCK])
 {
   double values[M2PO_BLOCK];
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     values[i] = (double)slope[i];
   }
-  rft_view_store(gradient, start, M2PO_BLOCK, values);
+  rft_view_store(gradient, start, count, values);
 }
 
-float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, float *copy)
+float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                             float *copy)
 {
   const rft_view *const gradient = &evaluation->gradient;
   unsigned char *const in_place = !evaluation->rehearsal && gradient->element == RFT_ELEMENT_FLOAT32
-                                      ? m2po_stage_in_place(gradient, start)
+                                      ? m2po_stage_in_place(gradient, start, count)
                                       : NULL;
   return in_place != NULL ? (float *)(void *)in_place : copy;
 }
 
-bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, const float *slope,
-                          const m2po_valuation *valuation, m2po_part *part)
+bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                          const float *slope, const m2po_valuation *valuation, m2po_part *part)
 {
   const rft_view *const gradient = &evaluation->gradient;
   const bool wanted = rft_view_present(gradient);
@@ -173,34 +173,48 @@ bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, cons
       (wanted && !fits_gradient(gradient, slope))) {
     return false;
   }
-  part->measures.loss -= evaluation->weights.each * valuation->sum;
   if (evaluation->rehearsal) {
     return true;
   }
   if (evaluation->measures) {
     m2po_inputs inputs;
-    m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, M2PO_BLOCK, &inputs);
+    m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, count, &inputs);
     m2po_measure_ratios(&inputs, evaluation->config, &part->measures);
   }
-  if (wanted && (const unsigned char *)slope != m2po_stage_in_place(gradient, start)) {
-    store_slope(gradient, start, slope);
+  if (wanted && (const unsigned char *)slope != m2po_stage_in_place(gradient, start, count)) {
+    store_slope(gradient, start, count, slope);
   }
   return true;
 }
 
-// False: the block is for m2po_evaluation_block.
-static bool compute_fast(const m2po_evaluation *job, int64_t start, m2po_part *part)
+double m2po_evaluation_loss(const m2po_evaluation *evaluation, int64_t start, int64_t count)
+{
+  token_block block;
+  load_block(evaluation, start, count, &block);
+  m2po_terms_compute(&block.inputs, &block.terms, evaluation->config);
+  return m2po_sum(block.terms.loss);
+}
+
+// False: the block is for compute_block.
+static bool compute_fast(const m2po_evaluation *job, int64_t start, int64_t count, m2po_part *part)
 {
   m2po_stage stage;
   m2po_block block;
-  if (!m2po_stage_load(&job->batch, &job->pair, &job->keep, start, &stage, &block)) {
+  if (!m2po_stage_load(&job->batch, &job->pair, &job->keep, start, count, &stage, &block)) {
     return false;
   }
   float copy[M2PO_BLOCK];
-  float *const slope = m2po_evaluation_place(job, start, copy);
+  float *const slope = m2po_evaluation_place(job, start, count, copy);
   m2po_valuation valuation;
   job->kernels->evaluate(&block, &job->formula, slope, &valuation);
-  return m2po_evaluation_take(job, start, slope, &valuation, part);
+  if (!m2po_evaluation_take(job, start, count, slope, &valuation, part)) {
+    return false;
+  }
+  // Among few tokens the float32 terms of a kernel's sum may cancel to less than what they are
+  // rounded by.
+  part->measures.loss += count == M2PO_BLOCK ? -job->weights.each * valuation.sum
+                                             : m2po_evaluation_loss(job, start, count);
+  return true;
 }
 
 void m2po_evaluation_chunk(void *evaluation, int64_t chunk)
@@ -213,9 +227,8 @@ void m2po_evaluation_chunk(void *evaluation, int64_t chunk)
   const int64_t end = first + (left < M2PO_CHUNK ? left : M2PO_CHUNK);
   for (int64_t start = first; start < end; start += M2PO_BLOCK) {
     const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
-    const bool whole = job->kernels != NULL && count == M2PO_BLOCK;
-    if (!(whole && compute_fast(job, start, part)) &&
-        !m2po_evaluation_block(job, start, count, part)) {
+    const bool done = job->kernels != NULL && compute_fast(job, start, count, part);
+    if (!done && !compute_block(job, start, count, part)) {
       return;
     }
   }

@@ -49,18 +49,18 @@ void m2po_evaluation_free(m2po_evaluation *evaluation);
 /// Computes a chunk: a body of parallel_for, whose context is the evaluation.
 void m2po_evaluation_chunk(void *evaluation, int64_t chunk);
 
-/// Computes positions [start, start + count), count <= M2PO_BLOCK, in double. False: there is a
-/// fault.
-bool m2po_evaluation_block(const m2po_evaluation *evaluation, int64_t start, int64_t count,
-                           m2po_part *part);
+/// Where kernels may write the slopes of positions [start, start + count): into the gradient, or
+/// where that is not laid out for it, or not to be written yet, to `copy` [M2PO_BLOCK].
+float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                             float *copy);
 
-/// Where kernels may write the slopes of a whole block: into the gradient, or where that is not
-/// laid out for it, or not to be written yet, to `copy` [M2PO_BLOCK].
-float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, float *copy);
+/// Takes the gradient and the metrics of positions that kernels have computed, but not the loss.
+/// False: something there is for the general code.
+bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                          const float *slope, const m2po_valuation *valuation, m2po_part *part);
 
-/// Takes a whole block that kernels have computed. False: it is for m2po_evaluation_block.
-bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, const float *slope,
-                          const m2po_valuation *valuation, m2po_part *part);
+/// The loss of positions [start, start + count), computed in double.
+double m2po_evaluation_loss(const m2po_evaluation *evaluation, int64_t start, int64_t count);
 
 /// Adds the chunks up. RFT_OUT_OF_RANGE: the first fault, or a sum that overflows.
 int32_t m2po_evaluation_total(const m2po_evaluation *evaluation, m2po_measures *total,

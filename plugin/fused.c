@@ -20,21 +20,24 @@
 // ------------------------------------------------------------------------ by the separate
 // functions
 
+// `problem`: an argument is wrong, as the other ranks have to be told (P17); code RFT_OK: none is.
 static int32_t select_then_evaluate(const rft_instance *instance, const rft_batch *batch,
                                     const rft_collectives *collectives, double scale,
-                                    const rft_tensor *mask, rft_selection_report *report,
-                                    rft_output *output, rft_error *error)
+                                    const rft_tensor *mask, const rft_error *problem,
+                                    rft_selection_report *report, rft_output *output,
+                                    rft_error *error)
 {
   rft_selection *selection = NULL;
   int32_t code = m2po_selection_begin(instance, &selection, error);
   if (code != RFT_OK) {
     return code;
   }
-  code = m2po_selection_add(selection, batch, error);
-  // A rank that has failed takes part all the same (P17).
-  const int32_t finished =
-      m2po_selection_finish(selection, collectives, report, code == RFT_OK ? error : NULL);
-  code = code == RFT_OK ? finished : code;
+  if (problem->code != RFT_OK) {
+    m2po_selection_fail(selection, problem);
+  } else {
+    m2po_selection_add(selection, batch, NULL); // finish says it where this fails
+  }
+  code = m2po_selection_finish(selection, collectives, report, error);
   if (code == RFT_OK) {
     code = m2po_selection_mask(selection, 0, mask, error);
   }
@@ -81,6 +84,8 @@ typedef struct one_pass {
   m2po_cut cut;
 } one_pass;
 
+static const rft_view every_token = {.element = RFT_ELEMENT_UNSUPPORTED};
+
 static bool add_open(token_range *range, float square)
 {
   m2po_tally_add(&range->open, (double)square, false);
@@ -113,87 +118,42 @@ static bool take_sums(const one_pass *job, token_range *range, m2po_sighting *si
           m2po_tally_add_above(&range->above, kernels, sighting->above, job->bracket.high));
 }
 
-static void store_mask(const rft_view *mask, int64_t start, const uint8_t keep[M2PO_BLOCK])
+static void store_mask(const rft_view *mask, int64_t start, int64_t count, const uint8_t *keep)
 {
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+  for (int64_t i = 0; i < count; ++i) {
     *rft_view_at(mask, start + i) = keep[i];
   }
 }
 
 // False: not by this way.
-static bool do_block(one_pass *job, token_range *range, int64_t start)
+static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t count)
 {
   const m2po_evaluation *const evaluation = &job->evaluation;
-  const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
   m2po_stage stage;
   m2po_block block;
   m2po_sighting sighting;
   m2po_valuation valuation;
   float slope_copy[M2PO_BLOCK];
   uint8_t keep_copy[M2PO_BLOCK];
-  float *const slope = m2po_evaluation_place(evaluation, start, slope_copy);
-  uint8_t *const in_place = m2po_stage_in_place(&job->mask, start);
+  float *const slope = m2po_evaluation_place(evaluation, start, count, slope_copy);
+  uint8_t *const in_place = m2po_stage_in_place(&job->mask, start, count);
   uint8_t *const keep = in_place != NULL ? in_place : keep_copy;
-  if (!m2po_stage_load(&evaluation->batch, &evaluation->pair, &all, start, &stage, &block)) {
+  if (!m2po_stage_load(&evaluation->batch, &evaluation->pair, &every_token, start, count, &stage,
+                       &block)) {
     return false;
   }
   evaluation->kernels->step(&block, &job->bracket, &evaluation->formula, job->all_tokens, slope,
                             keep, &sighting, &valuation);
   m2po_part *const part = &evaluation->parts[start / M2PO_CHUNK];
-  if (!m2po_evaluation_take(evaluation, start, slope, &valuation, part) ||
+  if (!m2po_evaluation_take(evaluation, start, count, slope, &valuation, part) ||
       !take_sums(job, range, &sighting) || !collect_open(range, &block, &sighting)) {
     return false;
   }
   if (in_place == NULL) {
-    store_mask(&job->mask, start, keep);
+    store_mask(&job->mask, start, count, keep);
   }
+  part->measures.loss -= count == M2PO_BLOCK ? evaluation->weights.each * valuation.sum : 0.0;
   memcpy(job->open + start / M2PO_WORD_BITS, sighting.open, sizeof sighting.open);
-  return true;
-}
-
-// Where one token of the last, partial block stands: what kernels do for a whole one.
-static bool sight_token(one_pass *job, token_range *range, int64_t position, double log_ratio,
-                        double advantage)
-{
-  const bool along = (advantage > 0 && log_ratio > 0) || (advantage < 0 && log_ratio < 0);
-  if (!along && !job->all_tokens) {
-    return true;
-  }
-  const float square = (float)log_ratio * (float)log_ratio;
-  ++range->constrained;
-  if (square <= job->bracket.low) {
-    m2po_tally_add(&range->below, (double)square, false);
-    return true;
-  }
-  if (square > job->bracket.high) {
-    *rft_view_at(&job->mask, position) = 0;
-    m2po_tally_add(&range->above, (double)square, false);
-    ++range->above_count;
-    return isfinite(square);
-  }
-  job->open[position / M2PO_WORD_BITS] |= UINT64_C(1) << (position % M2PO_WORD_BITS);
-  return add_open(range, square);
-}
-
-// The positions that no whole block has: mask and sums now, loss and gradient once the cut is
-// known.
-static bool sight_tail(one_pass *job, token_range *range, int64_t start, int64_t count)
-{
-  const m2po_evaluation *const evaluation = &job->evaluation;
-  m2po_inputs inputs;
-  m2po_fault fault;
-  m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, count, &inputs);
-  if (!m2po_inputs_check(&evaluation->batch, &evaluation->pair, start, &inputs, &fault)) {
-    return false;
-  }
-  memset(job->open + start / M2PO_WORD_BITS, 0, M2PO_BLOCK / 8);
-  for (int64_t i = 0; i < count; ++i) {
-    const bool valid = inputs.mask[i] != 0;
-    *rft_view_at(&job->mask, start + i) = valid ? 1 : 0;
-    if (valid && !sight_token(job, range, start + i, inputs.log_ratio[i], inputs.advantages[i])) {
-      return false;
-    }
-  }
   return true;
 }
 
@@ -206,7 +166,7 @@ static void do_range(void *context, int64_t index)
     if (start % M2PO_CHUNK == 0) {
       job->evaluation.parts[start / M2PO_CHUNK] = (m2po_part){.measures = m2po_measures_none()};
     }
-    if (left < M2PO_BLOCK ? !sight_tail(job, range, start, left) : !do_block(job, range, start)) {
+    if (!do_block(job, range, start, left < M2PO_BLOCK ? left : M2PO_BLOCK)) {
       range->given_up = true;
       return;
     }
@@ -225,19 +185,20 @@ static void drop(const one_pass *job, int64_t position, float *slope, uint8_t *k
   *(keep != NULL ? keep : rft_view_at(&job->mask, position)) = 0;
 }
 
-// Settles the open tokens of a whole block: dropped ones lose their gradient, kept ones join the
-// loss.
-static void settle_block(const one_pass *job, int64_t start, m2po_cut_reader *reader)
+// Settles the open tokens of a block: dropped ones lose their gradient. Gives the sum of A r of the
+// kept ones.
+static double settle_tokens(const one_pass *job, int64_t start, int64_t count,
+                            m2po_cut_reader *reader)
 {
   const m2po_evaluation *const evaluation = &job->evaluation;
-  const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
   const double clip = evaluation->config->log_ratio_clip;
   double sum = 0.0;
   m2po_stage stage;
   m2po_block block;
-  m2po_stage_load(&evaluation->batch, &evaluation->pair, &all, start, &stage, &block);
-  float *const slope = m2po_evaluation_place(evaluation, start, NULL);
-  uint8_t *const keep = m2po_stage_in_place(&job->mask, start);
+  m2po_stage_load(&evaluation->batch, &evaluation->pair, &every_token, start, count, &stage,
+                  &block);
+  float *const slope = m2po_evaluation_place(evaluation, start, count, NULL);
+  uint8_t *const keep = m2po_stage_in_place(&job->mask, start, count);
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
     uint64_t open = job->open[start / M2PO_WORD_BITS + word];
     for (; open != 0; open &= open - 1) {
@@ -250,18 +211,7 @@ static void settle_block(const one_pass *job, int64_t start, m2po_cut_reader *re
       }
     }
   }
-  evaluation->parts[start / M2PO_CHUNK].measures.loss -= evaluation->weights.each * sum;
-}
-
-// The last positions: mask, then loss and gradient.
-static void settle_tail(const one_pass *job, int64_t start, int64_t count, m2po_cut_reader *reader)
-{
-  for (int64_t i = 0; i < count; ++i) {
-    if (m2po_bit(job->open, start + i) && !m2po_cut_keeps_next(&job->cut, reader)) {
-      *rft_view_at(&job->mask, start + i) = 0;
-    }
-  }
-  m2po_evaluation_block(&job->evaluation, start, count, &job->evaluation.parts[start / M2PO_CHUNK]);
+  return sum;
 }
 
 static bool any_open(const one_pass *job, int64_t start)
@@ -276,15 +226,16 @@ static bool any_open(const one_pass *job, int64_t start)
 static void settle_range(void *context, int64_t index)
 {
   const one_pass *const job = context;
+  const m2po_evaluation *const evaluation = &job->evaluation;
   const token_range *const range = &job->ranges[index];
   m2po_cut_reader reader = m2po_cut_reader_at(range->first);
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
-    if (left < M2PO_BLOCK) {
-      settle_tail(job, start, left, &reader);
-    } else if (any_open(job, start)) {
-      settle_block(job, start, &reader);
-    }
+    const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
+    double *const loss = &evaluation->parts[start / M2PO_CHUNK].measures.loss;
+    const double sum = any_open(job, start) ? settle_tokens(job, start, count, &reader) : 0.0;
+    *loss += count == M2PO_BLOCK ? -evaluation->weights.each * sum
+                                 : m2po_evaluation_loss(evaluation, start, count);
   }
 }
 
@@ -425,13 +376,16 @@ int32_t m2po_select_evaluate(const rft_instance *instance, const rft_batch *batc
   one_pass job = {.rule = m2po_rule_of(&instance->config),
                   .all_tokens = instance->config.selection == M2PO_ALL_TOKENS};
   const rft_reduction reduction = {.struct_size = sizeof reduction, .scale = scale};
+  rft_error problem = {.struct_size = sizeof problem, .code = RFT_OK};
   found_sums sums;
   m2po_kept kept;
   m2po_measures total;
   int32_t code =
-      m2po_evaluation_open(instance, batch, NULL, &reduction, output, &job.evaluation, NULL);
-  const bool done = code == RFT_OK && open_mask(&job, batch, mask, NULL) == RFT_OK &&
-                    m2po_selection_check_report(report, NULL) == RFT_OK &&
+      m2po_evaluation_open(instance, batch, NULL, &reduction, output, &job.evaluation, &problem);
+  if (code == RFT_OK) {
+    code = open_mask(&job, batch, mask, &problem);
+  }
+  const bool done = code == RFT_OK && m2po_selection_check_report(report, NULL) == RFT_OK &&
                     suits_one_pass(instance, &job, collectives) &&
                     run(instance, &job, &sums, &kept, &total);
   if (done) {
@@ -442,8 +396,7 @@ int32_t m2po_select_evaluate(const rft_instance *instance, const rft_batch *batc
   free(job.ranges);
   free(job.open);
   m2po_evaluation_free(&job.evaluation);
-  // The separate functions have the words for what is wrong, and tell the other ranks.
   return done ? RFT_OK
-              : select_then_evaluate(instance, batch, collectives, scale, mask, report, output,
-                                     error);
+              : select_then_evaluate(instance, batch, collectives, scale, mask, &problem, report,
+                                     output, error);
 }

@@ -143,7 +143,7 @@ static bool read_block(const gathering *job, token_range *range, int64_t start, 
 }
 
 // A block that kernels have sighted. False: it is for read_block.
-static bool take_sighting(const gathering *job, token_range *range, int64_t start,
+static bool take_sighting(const gathering *job, token_range *range, int64_t start, int64_t count,
                           m2po_sighting *sighting)
 {
   const float bound = m2po_candidate_bound(job->rule);
@@ -153,8 +153,9 @@ static bool take_sighting(const gathering *job, token_range *range, int64_t star
   }
   range->constrained += sighting->constrained;
   const int64_t word = start / M2PO_WORD_BITS;
-  memcpy(job->gathered->valid + word, sighting->valid, sizeof sighting->valid);
-  memcpy(job->gathered->candidate + word, sighting->open, sizeof sighting->open);
+  const size_t bytes = (size_t)((count + M2PO_WORD_BITS - 1) / M2PO_WORD_BITS) * sizeof(uint64_t);
+  memcpy(job->gathered->valid + word, sighting->valid, bytes);
+  memcpy(job->gathered->candidate + word, sighting->open, bytes);
   return true;
 }
 
@@ -179,8 +180,9 @@ static bool add_candidates(const gathering *job, token_range *range, int64_t sta
   return true;
 }
 
-// One whole block by the kernels. *done: they took it, and all that is left to do is in the result.
-static bool read_fast(const gathering *job, token_range *range, int64_t start, bool *done)
+// One block by the kernels. *done: they took it, and all that is left to do is in the result.
+static bool read_fast(const gathering *job, token_range *range, int64_t start, int64_t count,
+                      bool *done)
 {
   const m2po_bracket bracket = {m2po_candidate_bound(job->rule), FLT_MAX};
   const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
@@ -188,11 +190,11 @@ static bool read_fast(const gathering *job, token_range *range, int64_t start, b
   m2po_block block;
   m2po_sighting sighting;
   *done = false;
-  if (!m2po_stage_load(&job->batch, &job->pair, &all, start, &stage, &block)) {
+  if (!m2po_stage_load(&job->batch, &job->pair, &all, start, count, &stage, &block)) {
     return true;
   }
   job->kernels->sight(&block, &bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
-  if (!take_sighting(job, range, start, &sighting)) {
+  if (!take_sighting(job, range, start, count, &sighting)) {
     return true;
   }
   *done = true;
@@ -207,7 +209,7 @@ static void read_range(void *context, int64_t index)
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
     bool done = false;
-    if (job->kernels != NULL && count == M2PO_BLOCK && !read_fast(job, range, start, &done)) {
+    if (job->kernels != NULL && !read_fast(job, range, start, count, &done)) {
       return;
     }
     if (!done && !read_block(job, range, start, count)) {

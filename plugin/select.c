@@ -95,6 +95,12 @@ static int32_t check_state(const rft_selection *selection, selection_state expec
                   selection->state == SPENT ? ", which failed" : "");
 }
 
+void m2po_selection_fail(rft_selection *selection, const rft_error *failure)
+{
+  selection->failure = *failure;
+  selection->state = FAILED;
+}
+
 int32_t m2po_selection_add(rft_selection *selection, const rft_batch *batch, rft_error *error)
 {
   int32_t code = check_state(selection, ADDING, "selection_add", error);

@@ -30,6 +30,9 @@ typedef struct m2po_counts {
   int64_t sequences; ///< with at least one valid token
 } m2po_counts;
 
+/// Makes a selection one that has failed, as an add that fails does.
+void m2po_selection_fail(rft_selection *selection, const rft_error *failure);
+
 /// Checks the caller's report.
 int32_t m2po_selection_check_report(const rft_selection_report *report, rft_error *error);
 

@@ -3,19 +3,21 @@
 
 #include "stage.h"
 
+#include <string.h>
+
 bool m2po_stage_fits(const rft_batch_view *batch, const m2po_pair *pair)
 {
   return !pair->wide && batch->advantages.element != RFT_ELEMENT_FLOAT64;
 }
 
-unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start)
+unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count)
 {
   const int64_t size = rft_element_size(view->element);
   const bool side_by_side =
       view->column_stride == size && (view->rows == 1 || view->row_stride == view->columns * size);
   unsigned char *const address = view->data + start * size;
   const bool aligned = (uintptr_t)address % (uintptr_t)size == 0;
-  return side_by_side && aligned ? address : NULL;
+  return count == M2PO_BLOCK && side_by_side && aligned ? address : NULL;
 }
 
 static void copy_floats(const rft_view *view, int64_t start, int64_t count, double *values,
@@ -71,48 +73,56 @@ m2po_block m2po_stage_block(const m2po_stage *stage)
   return (m2po_block){stage->policy, stage->reference, stage->advantages, stage->mask, stage->mask};
 }
 
-static const float *load_floats(const rft_view *view, int64_t start, double *values, float *copy)
+static const float *load_floats(const rft_view *view, int64_t start, int64_t count, double *values,
+                                float *copy)
 {
   const unsigned char *const in_place =
-      view->element == RFT_ELEMENT_FLOAT32 ? m2po_stage_in_place(view, start) : NULL;
+      view->element == RFT_ELEMENT_FLOAT32 ? m2po_stage_in_place(view, start, count) : NULL;
   if (in_place != NULL) {
     return (const float *)(const void *)in_place;
   }
-  copy_floats(view, start, M2PO_BLOCK, values, copy);
+  copy_floats(view, start, count, values, copy);
+  memset(copy + count, 0, (size_t)(M2PO_BLOCK - count) * sizeof copy[0]);
   return copy;
 }
 
-static const float *load_advantages(const rft_batch_view *batch, int64_t start, m2po_stage *stage)
+static const float *load_advantages(const rft_batch_view *batch, int64_t start, int64_t count,
+                                    m2po_stage *stage)
 {
   if (!batch->advantages_by_sequence) {
-    return load_floats(&batch->advantages, start, stage->values, stage->advantages);
+    return load_floats(&batch->advantages, start, count, stage->values, stage->advantages);
   }
-  copy_advantages(batch, start, M2PO_BLOCK, stage->values, stage->advantages);
-  return stage->advantages;
+  float *const copy = stage->advantages;
+  copy_advantages(batch, start, count, stage->values, copy);
+  memset(copy + count, 0, (size_t)(M2PO_BLOCK - count) * sizeof copy[0]);
+  return copy;
 }
 
-static const uint8_t *load_flags(const rft_view *view, int64_t start, double *values, uint8_t *copy)
+static const uint8_t *load_flags(const rft_view *view, int64_t start, int64_t count, double *values,
+                                 uint8_t *copy)
 {
   const uint8_t *const in_place =
-      rft_element_size(view->element) == 1 ? m2po_stage_in_place(view, start) : NULL;
+      rft_element_size(view->element) == 1 ? m2po_stage_in_place(view, start, count) : NULL;
   if (in_place != NULL) {
     return in_place;
   }
-  copy_flags(view, start, M2PO_BLOCK, values, copy);
+  copy_flags(view, start, count, values, copy);
+  memset(copy + count, 0, (size_t)(M2PO_BLOCK - count));
   return copy;
 }
 
 bool m2po_stage_load(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep,
-                     int64_t start, m2po_stage *stage, m2po_block *block)
+                     int64_t start, int64_t count, m2po_stage *stage, m2po_block *block)
 {
-  block->mask = load_flags(&batch->mask, start, stage->values, stage->mask);
-  if (!is_mask(&batch->mask, stage->values, M2PO_BLOCK)) {
+  double *const values = stage->values;
+  block->mask = load_flags(&batch->mask, start, count, values, stage->mask);
+  if (!is_mask(&batch->mask, values, count)) {
     return false;
   }
-  block->policy = load_floats(pair->policy, start, stage->values, stage->policy);
-  block->reference = load_floats(pair->reference, start, stage->values, stage->reference);
-  block->advantages = load_advantages(batch, start, stage);
+  block->policy = load_floats(pair->policy, start, count, values, stage->policy);
+  block->reference = load_floats(pair->reference, start, count, values, stage->reference);
+  block->advantages = load_advantages(batch, start, count, stage);
   block->keep =
-      rft_view_present(keep) ? load_flags(keep, start, stage->values, stage->keep) : block->mask;
+      rft_view_present(keep) ? load_flags(keep, start, count, values, stage->keep) : block->mask;
   return true;
 }

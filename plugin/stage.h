@@ -23,10 +23,11 @@ typedef struct m2po_stage {
 /// Do the values of a batch fit float32, and is d computed in it?
 bool m2po_stage_fits(const rft_batch_view *batch, const m2po_pair *pair);
 
-/// Loads positions [start, start + M2PO_BLOCK) of a batch that fits. `keep`: the mask of kept
-/// tokens, absent where every valid one is. False: the mask holds what no mask may.
+/// Loads positions [start, start + count), count <= M2PO_BLOCK, of a batch that fits; beyond them
+/// the block has mask 0. `keep`: the mask of kept tokens, absent where every valid one is. False:
+/// the mask holds what no mask may.
 bool m2po_stage_load(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep,
-                     int64_t start, m2po_stage *stage, m2po_block *block);
+                     int64_t start, int64_t count, m2po_stage *stage, m2po_block *block);
 
 /// Copies positions [start, start + count) to places [at, at + count) of a stage, as
 /// m2po_stage_load would.
@@ -36,7 +37,8 @@ bool m2po_stage_copy(const rft_batch_view *batch, const m2po_pair *pair, int64_t
 /// The block that was copied to a stage.
 m2po_block m2po_stage_block(const m2po_stage *stage);
 
-/// Where positions [start, start + M2PO_BLOCK) of a view are, if they lie side by side; else NULL.
-unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start);
+/// Where positions [start, start + count) of a view are, if they are a whole block and lie side by
+/// side; else NULL.
+unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count);
 
 #endif // M2PO_STAGE_H
