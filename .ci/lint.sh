@@ -9,7 +9,7 @@ status=0
 mapfile -t sources < <(git ls-files --cached --others --exclude-standard '*.c')
 mapfile -t headers < <(git ls-files --cached --others --exclude-standard '*.h')
 
-flags=(-std=gnu11 -Iabi/include -Iabi -Iplugin -iquote examples/trainer -iquote examples/mpi
+flags=(-std=gnu11 -DM2PO_TARGET=baseline -Iabi/include -Iabi -Iplugin -iquote examples/trainer -iquote examples/mpi
   '-DRFT_PLUGIN_DIR=""'
   '-DRFT_TEST_BUILD_DIR=""' '-DRFT_TEST_PLUGIN_DIR=""' '-DRFT_TEST_FIXTURE_DIR=""'
   '-DRFT_TEST_DATA_DIR=""')

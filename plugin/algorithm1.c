@@ -31,7 +31,7 @@ static uint64_t bits_of(const m2po_squares *part, int64_t i, bool wide)
     memcpy(&bits, &value, sizeof value);
   } else {
     uint32_t narrow;
-    memcpy(&narrow, (const float *)part->values + i, sizeof narrow);
+    memcpy(&narrow, m2po_squares_narrow(part) + i, sizeof narrow);
     bits = narrow;
   }
   return bits;

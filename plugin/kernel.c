@@ -151,7 +151,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     words valid[VECTORS];
     words open[VECTORS];
-    EACH_VECTOR(v)
+    EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
@@ -186,7 +186,7 @@ static double take(float values[M2PO_BLOCK], float least, float *largest_left)
   part_sums sums = {{{0}}};
   words most = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    EACH_VECTOR(v)
+    EACH_VECTOR
     {
       float *const address = values + i + (int64_t)v * VECTOR_FLOATS;
       const floats value = load(address);
@@ -216,23 +216,23 @@ static inline void exponential(lanes *x)
   floats shifted[VECTORS];
   floats k[VECTORS];
   floats r[VECTORS];
-  EACH_VECTOR(v) shifted[v] = x->vector[v] * 0x1.715476p0F + 0x1.8p23F;
-  EACH_VECTOR(v) k[v] = shifted[v] - 0x1.8p23F;
-  EACH_VECTOR(v) r[v] = x->vector[v] - k[v] * 0x1.62e400p-1F;
-  EACH_VECTOR(v) r[v] = r[v] - k[v] * 0x1.7f7d1cp-20F;
+  EACH_VECTOR shifted[v] = x->vector[v] * 0x1.715476p0F + 0x1.8p23F;
+  EACH_VECTOR k[v] = shifted[v] - 0x1.8p23F;
+  EACH_VECTOR r[v] = x->vector[v] - k[v] * 0x1.62e400p-1F;
+  EACH_VECTOR r[v] = r[v] - k[v] * 0x1.7f7d1cp-20F;
   // exp(r) = 1 + r + r^2 p(r), p having the least relative error of its degree, 2^-28. Summed in
   // pairs, which wait less for each other than Horner's chain.
   floats r2[VECTORS];
   floats low[VECTORS];
   floats high[VECTORS];
-  EACH_VECTOR(v) r2[v] = r[v] * r[v];
-  EACH_VECTOR(v) low[v] = 0x1.fffffcp-2F + r[v] * 0x1.555492p-3F;
-  EACH_VECTOR(v) high[v] = 0x1.5558f2p-5F + r[v] * 0x1.1239e2p-7F;
-  EACH_VECTOR(v) high[v] = high[v] + r2[v] * 0x1.6a2434p-10F;
-  EACH_VECTOR(v) low[v] = low[v] + r2[v] * high[v];
-  EACH_VECTOR(v) low[v] = r[v] + r2[v] * low[v];
+  EACH_VECTOR r2[v] = r[v] * r[v];
+  EACH_VECTOR low[v] = 0x1.fffffcp-2F + r[v] * 0x1.555492p-3F;
+  EACH_VECTOR high[v] = 0x1.5558f2p-5F + r[v] * 0x1.1239e2p-7F;
+  EACH_VECTOR high[v] = high[v] + r2[v] * 0x1.6a2434p-10F;
+  EACH_VECTOR low[v] = low[v] + r2[v] * high[v];
+  EACH_VECTOR low[v] = r[v] + r2[v] * low[v];
   // Times 2^k, by adding k to the exponent field.
-  EACH_VECTOR(v) x->vector[v] = (floats)((words)(1.0F + low[v]) + ((words)shifted[v] << 23));
+  EACH_VECTOR x->vector[v] = (floats)((words)(1.0F + low[v]) + ((words)shifted[v] << 23));
 }
 
 /// A formula, in every element.
@@ -252,13 +252,13 @@ static inline formula_vector constants_of(const m2po_formula *formula)
 static inline void value_tokens(const lanes *kept_advantage, const lanes *log_ratio,
                                 const formula_vector *constants, lanes *term)
 {
-  EACH_VECTOR(v)
+  EACH_VECTOR
   {
     const floats capped = smallest_of(constants->most, log_ratio->vector[v]);
     term->vector[v] = largest_of(constants->least, capped);
   }
   exponential(term);
-  EACH_VECTOR(v) term->vector[v] = kept_advantage->vector[v] * term->vector[v];
+  EACH_VECTOR term->vector[v] = kept_advantage->vector[v] * term->vector[v];
 }
 
 static inline void store_slope(float *slope, floats term, const formula_vector *constants)
@@ -277,7 +277,7 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula, float
     lanes advantage;
     lanes log_ratio;
     lanes term;
-    EACH_VECTOR(v)
+    EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
@@ -286,7 +286,7 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula, float
       log_ratio.vector[v] = tokens.log_ratio;
     }
     value_tokens(&advantage, &log_ratio, &constants, &term);
-    EACH_VECTOR(v)
+    EACH_VECTOR
     {
       add(&sums, v, term.vector[v]);
       store_slope(slope + i + (int64_t)v * VECTOR_FLOATS, term.vector[v], &constants);
@@ -313,7 +313,7 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
     lanes term;
     words open[VECTORS];
     words stays[VECTORS];
-    EACH_VECTOR(v)
+    EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
@@ -326,7 +326,7 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
       log_ratio.vector[v] = tokens.log_ratio;
     }
     value_tokens(&advantage, &log_ratio, &constants, &term);
-    EACH_VECTOR(v)
+    EACH_VECTOR
     {
       store_slope(slope + i + (int64_t)v * VECTOR_FLOATS, term.vector[v], &constants);
       add(&sums, v, masked(~open[v], term.vector[v]));

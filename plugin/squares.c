@@ -38,7 +38,7 @@ bool m2po_squares_append(m2po_square_list *list, bool wide, double value)
   if (wide) {
     part->values[part->count++] = value;
   } else {
-    ((float *)part->values)[part->count++] = (float)value;
+    ((float *)(void *)part->values)[part->count++] = (float)value;
   }
   return true;
 }

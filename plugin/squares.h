@@ -24,9 +24,15 @@ typedef struct m2po_square_list {
   m2po_squares *last;
 } m2po_square_list;
 
+/// The values of a part that is not wide.
+static inline const float *m2po_squares_narrow(const m2po_squares *squares)
+{
+  return (const float *)(const void *)squares->values;
+}
+
 static inline double m2po_square_at(const m2po_squares *squares, int64_t i)
 {
-  return squares->wide ? squares->values[i] : (double)((const float *)squares->values)[i];
+  return squares->wide ? squares->values[i] : (double)m2po_squares_narrow(squares)[i];
 }
 
 /// Adds one at the end; false: out of memory. All of a list's are `wide`, or none.

@@ -17,7 +17,6 @@ typedef struct m2po_stage {
   float advantages[M2PO_BLOCK];
   uint8_t mask[M2PO_BLOCK];
   uint8_t keep[M2PO_BLOCK];
-  double values[M2PO_BLOCK]; ///< on their way
 } m2po_stage;
 
 /// Do the values of a batch fit float32, and is d computed in it?

@@ -12,6 +12,7 @@
 #ifdef __x86_64__
 
 #include <cpuid.h>
+#include <immintrin.h>
 
 // Asked of the processor itself: the compiler's __builtin_cpu_supports needs a constructor, which a
 // plugin may not have (P15).
@@ -22,12 +23,9 @@ enum {
   AVX512_NEEDED = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL
 };
 
-static uint64_t saved_registers(void)
+__attribute__((target("xsave"))) static uint64_t saved_registers(void)
 {
-  uint32_t low;
-  uint32_t high;
-  __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return ((uint64_t)high << 32) | low;
+  return (uint64_t)_xgetbv(0);
 }
 
 void m2po_targets(const m2po_kernels *found[M2PO_TARGETS + 1])

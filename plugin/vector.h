@@ -33,7 +33,7 @@
 /// Loops take this many tokens at a time, and sums have this many parts, whatever the vectors.
 enum { LANES = 32, VECTORS = LANES / VECTOR_FLOATS };
 
-#define EACH_VECTOR(v) for (int v = 0; v < VECTORS; ++v)
+#define EACH_VECTOR for (int v = 0; v < VECTORS; ++v)
 
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES))); // half as many
@@ -97,7 +97,7 @@ static inline uint32_t bits_of(const words flags[VECTORS])
 static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 {
   const __m512i one = _mm512_set1_epi32(1);
-  EACH_VECTOR(v)
+  EACH_VECTOR
   {
     const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_and_si512((__m512i)flags[v], one));
     _mm_storeu_si128((__m128i *)(address + (int64_t)v * VECTOR_FLOATS), bytes);
@@ -252,7 +252,7 @@ static inline uint32_t bits_of(const words flags[VECTORS])
 {
   static const int32_t places[VECTOR_FLOATS] = {0, 1, 2, 3};
   uint32_t bits = 0;
-  EACH_VECTOR(v)
+  EACH_VECTOR
   {
     const uint32x4_t signs = vshrq_n_u32((uint32x4_t)flags[v], 31);
     bits |= vaddvq_u32(vshlq_u32(signs, vld1q_s32(places))) << (v * VECTOR_FLOATS);
