@@ -134,7 +134,7 @@ helps() {
   for command in list schema preset evaluate; do
     expect 0 $command --help && silent && says "usage: rft $command" || return 1
   done
-  expect 0 --help && says 'Exit codes:' && expect 0 --version && says 'plugin ABI 1.0'
+  expect 0 --help && says 'Exit codes:' && expect 0 --version && says 'plugin ABI 1.1'
 }
 
 notices_that_output_is_lost() {

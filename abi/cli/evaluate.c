@@ -187,8 +187,9 @@ static int evaluate_batch(const arguments *given, const cli_subject *subject,
 {
   rft_error error = {.struct_size = sizeof error};
   cli_evaluation evaluation;
-  const int32_t result = cli_evaluation_run(subject->loss, subject->instance, batch,
-                                            given->micro_batches, group, &evaluation, &error);
+  const int32_t result =
+      cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, batch,
+                         given->micro_batches, group, &evaluation, &error);
   if (result != RFT_OK) {
     return fail(group, &error);
   }

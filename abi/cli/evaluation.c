@@ -14,6 +14,8 @@ static const rft_dtype MASK_DTYPE = {RFT_DTYPE_UINT, 8, 1};
 
 typedef struct job {
   const rft_policy_loss *loss;
+  int32_t (*evaluate)(const rft_instance *instance, const rft_batch *batch, const rft_tensor *mask,
+                      const rft_reduction *reduction, rft_output *output, rft_error *error);
   const rft_instance *instance;
   const cli_batch *batch;
   const cli_group *group;
@@ -136,8 +138,8 @@ static int32_t evaluate_slice(const job *run, const cli_slice *slice, bool selec
       .metrics = run->part,
       .metric_count = run->loss->metric_count,
   };
-  const int32_t code = run->loss->evaluate(run->instance, &slice->batch, selected ? &mask : NULL,
-                                           &out->counts, &output, error);
+  const int32_t code = run->evaluate(run->instance, &slice->batch, selected ? &mask : NULL,
+                                     &out->counts, &output, error);
   if (code == RFT_OK) {
     out->loss += output.loss;
     rft_metrics_combine(run->loss, RFT_METRIC_EVALUATE, out->metrics, run->part);
@@ -263,8 +265,9 @@ static void allocate_results(const job *run)
   rft_metrics_reset(run->loss, out->metrics);
 }
 
-int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *instance,
-                           const cli_batch *batch, int64_t micro_batches, const cli_group *group,
+int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_one_pass *one_pass,
+                           const rft_instance *instance, const cli_batch *batch,
+                           int64_t micro_batches, const cli_group *group,
                            cli_evaluation *evaluation, rft_error *error)
 {
   // One micro-batch may be empty: an optimizer batch without a row is a legal one.
@@ -274,6 +277,7 @@ int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *inst
                     batch->path, batch->rows, micro_batches);
   }
   job run = {.loss = loss,
+             .evaluate = one_pass == NULL ? loss->evaluate : one_pass->evaluate,
              .instance = instance,
              .batch = batch,
              .group = group,

@@ -20,12 +20,14 @@ typedef struct cli_evaluation {
   cli_traffic *traffic; ///< [size of the group]; NULL without one
 } cli_evaluation;
 
-/// Selects once over the batch, then evaluates its micro-batches. Each rank of `group` (or NULL)
+/// Selects once over the batch, then evaluates its micro-batches; with the functions of `one_pass`
+/// where it is not NULL. Each rank of `group` (or NULL)
 /// has nearly as many rows, split into `micro_batches` of nearly as many, or fewer where it has
 /// fewer rows. Rank 0 gets everything; on the others only `counts` is whole. Every rank gives the
 /// same code. Free with cli_evaluation_free. [collective]
-int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_instance *instance,
-                           const cli_batch *batch, int64_t micro_batches, const cli_group *group,
+int32_t cli_evaluation_run(const rft_policy_loss *loss, const rft_one_pass *one_pass,
+                           const rft_instance *instance, const cli_batch *batch,
+                           int64_t micro_batches, const cli_group *group,
                            cli_evaluation *evaluation, rft_error *error);
 void cli_evaluation_free(cli_evaluation *evaluation);
 

@@ -110,6 +110,7 @@ int32_t cli_subject_open(const rft_registry *registry, const char *loss, const c
   }
   code = choose(registry, loss, preset, given, subject, error);
   if (code == RFT_OK) {
+    subject->one_pass = rft_registry_one_pass(registry, subject->loss);
     const char *const text = preset == NULL ? given : subject->config;
     code = rft_instance_create(registry, subject->loss, text, (int64_t)strlen(text),
                                &subject->instance, error);

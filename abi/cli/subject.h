@@ -10,7 +10,8 @@
 
 typedef struct cli_subject {
   const rft_policy_loss *loss;
-  char *config; ///< JSON text, complete
+  const rft_one_pass *one_pass; ///< of the loss's plugin, or NULL
+  char *config;                 ///< JSON text, complete
   rft_instance *instance;
 } cli_subject;
 

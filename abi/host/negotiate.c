@@ -167,6 +167,24 @@ static int32_t check_preset(const rft_algorithm_preset *preset, rft_error *error
   return check_document(preset, where, error);
 }
 
+// -------------------------------------------------------------------------------------- extensions
+
+// P1 and P7, of the extension that this host hands on.
+static int32_t check_one_pass(const rft_plugin *plugin, rft_error *error)
+{
+  const rft_one_pass *const one_pass = plugin->get_extension(RFT_PLUGIN_ONE_PASS);
+  if (one_pass == NULL) {
+    return RFT_OK;
+  }
+  const int32_t code = rft_check_table(one_pass, RFT_STRUCT_SIZE(rft_one_pass, select_evaluate),
+                                       "rft_one_pass", error);
+  if (code == RFT_OK && (one_pass->evaluate == NULL || one_pass->select_evaluate == NULL)) {
+    return fail(error, "plugin, extension " RFT_PLUGIN_ONE_PASS,
+                "evaluate and select_evaluate must both be set");
+  }
+  return code;
+}
+
 // ------------------------------------------------------------------------------------------ plugin
 
 static int32_t check_head(const rft_plugin *plugin, rft_error *error)
@@ -222,7 +240,10 @@ static int32_t check_plugin(const rft_plugin *plugin, rft_error *error)
   for (int64_t i = 0; code == RFT_OK && i < plugin->algorithm_preset_count; ++i) {
     code = check_preset(plugin->algorithm_presets[i], error);
   }
-  return code == RFT_OK ? check_unique(plugin, error) : code;
+  if (code == RFT_OK) {
+    code = check_unique(plugin, error);
+  }
+  return code == RFT_OK ? check_one_pass(plugin, error) : code;
 }
 
 int32_t rft_negotiate(rft_plugin_entry entry, const rft_host *host, const rft_plugin **plugin,

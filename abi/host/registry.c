@@ -3,6 +3,7 @@
 
 #include "registry.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -124,6 +125,27 @@ int64_t rft_registry_refusal_count(const rft_registry *registry)
 const rft_refusal *rft_registry_refusal(const rft_registry *registry, int64_t index)
 {
   return registry->refusals[index];
+}
+
+static bool has_loss(const rft_plugin *plugin, const rft_policy_loss *loss)
+{
+  for (int64_t i = 0; i < plugin->policy_loss_count; ++i) {
+    if (plugin->policy_losses[i] == loss) {
+      return true;
+    }
+  }
+  return false;
+}
+
+const rft_one_pass *rft_registry_one_pass(const rft_registry *registry, const rft_policy_loss *loss)
+{
+  for (int64_t i = 0; i < registry->loaded_count; ++i) {
+    const rft_plugin *const plugin = registry->loaded[i].plugin;
+    if (has_loss(plugin, loss)) {
+      return plugin->get_extension(RFT_PLUGIN_ONE_PASS);
+    }
+  }
+  return NULL;
 }
 
 const rft_host *rft_registry_host(const rft_registry *registry)

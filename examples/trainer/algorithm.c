@@ -158,6 +158,7 @@ static int32_t make_instance(train_algorithm *self, rft_error *error)
   if (code != RFT_OK) {
     return code;
   }
+  self->one_pass = rft_registry_one_pass(self->registry, self->loss);
   char *const args = rft_json_text(algorithm_args(self), 0);
   if (args == NULL) {
     return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "out of memory");

@@ -14,6 +14,7 @@ typedef struct train_algorithm {
   rft_registry *registry;
   json_t *preset; // the resolved document
   const rft_policy_loss *loss;
+  const rft_one_pass *one_pass; // of the loss's plugin, or NULL
   rft_instance *instance;
 } train_algorithm;
 

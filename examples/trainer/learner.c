@@ -160,6 +160,19 @@ static int32_t check_selection(const train_learner *self, const rollout_batch *b
 
 // -------------------------------------------------------------------------------------------- loss
 
+// In one pass where the plugin can: an update that fails ends the run, and what it leaves is not
+// looked at.
+static int32_t evaluate_part(const train_algorithm *algorithm, const learner_part *part,
+                             const rft_reduction *reduction, rft_output *output, rft_error *error)
+{
+  const rft_policy_loss *const loss = algorithm->loss;
+  const rft_tensor *const keep = loss->selection_begin == NULL ? NULL : &part->keep;
+  return algorithm->one_pass != NULL
+             ? algorithm->one_pass->evaluate(algorithm->instance, &part->batch, keep, reduction,
+                                             output, error)
+             : loss->evaluate(algorithm->instance, &part->batch, keep, reduction, output, error);
+}
+
 // Loss and d loss / d logprob, micro-batch by micro-batch.
 static int32_t evaluate(train_learner *self, const rft_reduction *reduction, rft_error *error)
 {
@@ -171,9 +184,7 @@ static int32_t evaluate(train_learner *self, const rft_reduction *reduction, rft
                          .gradient = &part->dlogprob,
                          .metrics = self->part_metrics + i * loss->metric_count,
                          .metric_count = loss->metric_count};
-    code = loss->evaluate(self->algorithm->instance, &part->batch,
-                          loss->selection_begin == NULL ? NULL : &part->keep, reduction, &output,
-                          error);
+    code = evaluate_part(self->algorithm, part, reduction, &output, error);
     part->loss = output.loss;
   }
   return code;

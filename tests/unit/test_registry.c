@@ -90,6 +90,24 @@ Test(registry, loads_the_real_plugin)
   rft_registry_destroy(registry);
 }
 
+Test(registry, hands_on_the_one_pass_functions_of_a_loss_s_plugin)
+{
+  rft_registry *const registry = registry_new();
+  cr_assert_eq(rft_registry_scan(registry, RFT_TEST_PLUGIN_DIR, NULL), RFT_OK);
+  scratch_fixture("good", "good.so");
+  cr_assert_eq(rft_registry_scan(registry, scratch_directory(), NULL), RFT_OK);
+  const rft_policy_loss *has = NULL;
+  const rft_policy_loss *has_not = NULL;
+  cr_assert_eq(rft_registry_find_policy_loss(registry, "m2po", &has, NULL), RFT_OK);
+  cr_assert_eq(rft_registry_find_policy_loss(registry, "reinforce", &has_not, NULL), RFT_OK);
+  const void *const offered = rft_registry_plugin(registry, 0)->get_extension(RFT_PLUGIN_ONE_PASS);
+  cr_expect_not_null(offered);
+  cr_expect_eq(rft_registry_one_pass(registry, has), offered);
+  cr_expect_null(rft_registry_one_pass(registry, has_not));
+  cr_expect_null(rft_registry_one_pass(registry, NULL));
+  rft_registry_destroy(registry);
+}
+
 Test(registry, looks_only_at_names_that_end_in_so)
 {
   scratch_fixture("good", "libgood.so.1");
@@ -288,6 +306,13 @@ Test(registry, refuses_some_selection_functions_without_the_others)
 {
   expect_fixture_refused("partial_selection", RFT_INVALID_ARGUMENT,
                          "all of the five selection functions or none, found 1");
+}
+
+Test(registry, refuses_an_incomplete_one_pass_extension)
+{
+  expect_fixture_refused("short_one_pass", RFT_INVALID_ARGUMENT, "rft_one_pass");
+  expect_fixture_refused("half_one_pass", RFT_INVALID_ARGUMENT,
+                         "rft.plugin.one_pass/1: evaluate and select_evaluate must both be set");
 }
 
 Test(registry, refuses_a_schema_that_does_not_check)

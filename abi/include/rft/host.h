@@ -18,7 +18,7 @@ extern "C" {
 #endif
 
 /// Version of librft_host. The soname carries the ABI's major.
-#define RFT_HOST_VERSION "1.0.0"
+#define RFT_HOST_VERSION "1.1.0"
 
 typedef struct rft_registry rft_registry;
 
@@ -78,6 +78,12 @@ int32_t rft_registry_find_policy_loss(const rft_registry *registry, const char *
                                       const rft_policy_loss **loss, rft_error *error);
 int32_t rft_registry_find_algorithm_preset(const rft_registry *registry, const char *name,
                                            const rft_algorithm_preset **preset, rft_error *error);
+
+/// The one-pass functions (RFT_PLUGIN_ONE_PASS) of the plugin that `loss` belongs to, or NULL where
+/// it has none and the loss's own functions serve. What a call that fails leaves behind is not what
+/// P9 says: see rft_one_pass. Since librft_host 1.1. [thread-safe]
+const rft_one_pass *rft_registry_one_pass(const rft_registry *registry,
+                                          const rft_policy_loss *loss);
 
 /// The host as plugins see it, to call create with.
 const rft_host *rft_registry_host(const rft_registry *registry);
