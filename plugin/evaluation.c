@@ -144,24 +144,39 @@ static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK
   return all;
 }
 
-static void store_slope(const rft_view *gradient, int64_t start, int64_t count,
-                        const float slope[M2PO_BLOCK])
+// Where a whole block of a float32 gradient is, side by side.
+static float *gradient_in_place(const m2po_evaluation *job, int64_t start, int64_t count)
 {
-  double values[M2PO_BLOCK];
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = (double)slope[i];
-  }
-  rft_view_store(gradient, start, count, values);
+  const rft_view *const gradient = &job->gradient;
+  return gradient->element == RFT_ELEMENT_FLOAT32
+             ? (float *)(void *)m2po_stage_in_place(gradient, start, count)
+             : NULL;
 }
 
 float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
                              float *copy)
 {
-  const rft_view *const gradient = &evaluation->gradient;
-  unsigned char *const in_place = !evaluation->rehearsal && gradient->element == RFT_ELEMENT_FLOAT32
-                                      ? m2po_stage_in_place(gradient, start, count)
-                                      : NULL;
-  return in_place != NULL ? (float *)(void *)in_place : copy;
+  const bool directly = !evaluation->rehearsal && !evaluation->streams;
+  float *const in_place = directly ? gradient_in_place(evaluation, start, count) : NULL;
+  return in_place != NULL ? in_place : copy;
+}
+
+static void store_slope(const m2po_evaluation *job, int64_t start, int64_t count,
+                        const float slope[M2PO_BLOCK])
+{
+  float *const in_place = gradient_in_place(job, start, count);
+  if (in_place == slope) {
+    return;
+  }
+  if (in_place != NULL && (uintptr_t)in_place % M2PO_STREAM_ALIGNMENT == 0) {
+    job->kernels->stream(in_place, slope);
+    return;
+  }
+  double values[M2PO_BLOCK];
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = (double)slope[i];
+  }
+  rft_view_store(&job->gradient, start, count, values);
 }
 
 bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int64_t count,
@@ -181,8 +196,8 @@ bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int6
     m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, count, &inputs);
     m2po_measure_ratios(&inputs, evaluation->config, &part->measures);
   }
-  if (wanted && (const unsigned char *)slope != m2po_stage_in_place(gradient, start, count)) {
-    store_slope(gradient, start, count, slope);
+  if (wanted) {
+    store_slope(evaluation, start, count, slope);
   }
   return true;
 }
@@ -231,6 +246,9 @@ void m2po_evaluation_chunk(void *evaluation, int64_t chunk)
     if (!done && !compute_block(job, start, count, part)) {
       return;
     }
+  }
+  if (job->streams) {
+    job->kernels->fence();
   }
 }
 
@@ -339,6 +357,10 @@ static int32_t open_tensors(const rft_batch *source, const rft_tensor *mask,
   return RFT_OK;
 }
 
+// Positions from which on a gradient, 16 MiB here, is more than caches hold for whoever reads it
+// next.
+enum { LEAST_STREAMED = 1 << 22 };
+
 // Kernels compute one surrogate, with one weight for all tokens, where nothing leaves the range of
 // normal float32 unless an advantage does; and they don't read a second reference.
 static bool suits_kernels(const m2po_evaluation *job)
@@ -374,6 +396,7 @@ int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batc
     job->kernels = instance->kernels;
     job->formula = (m2po_formula){(float)job->config->log_ratio_clip, (float)job->weights.each};
   }
+  job->streams = job->kernels != NULL && job->batch.count >= LEAST_STREAMED;
   job->chunks = (job->batch.count + M2PO_CHUNK - 1) / M2PO_CHUNK;
   job->parts = malloc((size_t)(job->chunks + 1) * sizeof job->parts[0]);
   return job->parts == NULL ? out_of_memory(error) : RFT_OK;

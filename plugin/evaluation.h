@@ -33,6 +33,7 @@ typedef struct m2po_evaluation {
   m2po_weights weights;
   bool measures;    ///< metrics are wanted
   bool rehearsal;   ///< finds faults, writes nothing
+  bool streams;     ///< the gradient goes past the caches, which it would fill
   m2po_part *parts; ///< [chunks]
   int64_t chunks;
 } m2po_evaluation;

@@ -4,7 +4,6 @@
 #include "fused.h"
 
 #include "evaluation.h"
-#include "exponential.h"
 #include "gather.h"
 #include "loss.h"
 #include "sample.h"
@@ -75,6 +74,8 @@ typedef struct token_range {
 typedef struct one_pass {
   m2po_evaluation evaluation;
   rft_view mask;
+  uint8_t *keep; ///< the mask, which is flat
+  float *slope;  ///< the gradient, which is flat, too
   m2po_rule rule;
   m2po_bracket bracket;
   bool all_tokens;
@@ -118,13 +119,6 @@ static bool take_sums(const one_pass *job, token_range *range, m2po_sighting *si
           m2po_tally_add_above(&range->above, kernels, sighting->above, job->bracket.high));
 }
 
-static void store_mask(const rft_view *mask, int64_t start, int64_t count, const uint8_t *keep)
-{
-  for (int64_t i = 0; i < count; ++i) {
-    *rft_view_at(mask, start + i) = keep[i];
-  }
-}
-
 // False: not by this way.
 static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t count)
 {
@@ -136,8 +130,7 @@ static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t c
   float slope_copy[M2PO_BLOCK];
   uint8_t keep_copy[M2PO_BLOCK];
   float *const slope = m2po_evaluation_place(evaluation, start, count, slope_copy);
-  uint8_t *const in_place = m2po_stage_in_place(&job->mask, start, count);
-  uint8_t *const keep = in_place != NULL ? in_place : keep_copy;
+  uint8_t *const keep = count == M2PO_BLOCK ? job->keep + start : keep_copy;
   if (!m2po_stage_load(&evaluation->batch, &evaluation->pair, &every_token, start, count, &stage,
                        &block)) {
     return false;
@@ -149,8 +142,8 @@ static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t c
       !take_sums(job, range, &sighting) || !collect_open(range, &block, &sighting)) {
     return false;
   }
-  if (in_place == NULL) {
-    store_mask(&job->mask, start, count, keep);
+  if (keep == keep_copy) {
+    memcpy(job->keep + start, keep, (size_t)count);
   }
   part->measures.loss -= count == M2PO_BLOCK ? evaluation->weights.each * valuation.sum : 0.0;
   memcpy(job->open + start / M2PO_WORD_BITS, sighting.open, sizeof sighting.open);
@@ -171,47 +164,29 @@ static void do_range(void *context, int64_t index)
       return;
     }
   }
-}
-
-// A token loses its gradient. `slope`, `keep`: where they are, NULL where that takes looking up.
-static void drop(const one_pass *job, int64_t position, float *slope, uint8_t *keep)
-{
-  const double nothing = 0.0;
-  if (slope != NULL) {
-    *slope = 0.0F;
-  } else {
-    rft_view_store(&job->evaluation.gradient, position, 1, &nothing);
+  if (job->evaluation.streams) {
+    job->evaluation.kernels->fence();
   }
-  *(keep != NULL ? keep : rft_view_at(&job->mask, position)) = 0;
 }
 
-// Settles the open tokens of a block: dropped ones lose their gradient. Gives the sum of A r of the
-// kept ones.
-static double settle_tokens(const one_pass *job, int64_t start, int64_t count,
-                            m2po_cut_reader *reader)
+// Settles the open tokens of a block: dropped ones lose their gradient. Gives the loss of the kept
+// ones.
+static double settle_tokens(const one_pass *job, int64_t start, m2po_cut_reader *reader)
 {
-  const m2po_evaluation *const evaluation = &job->evaluation;
-  const double clip = evaluation->config->log_ratio_clip;
-  double sum = 0.0;
-  m2po_stage stage;
-  m2po_block block;
-  m2po_stage_load(&evaluation->batch, &evaluation->pair, &every_token, start, count, &stage,
-                  &block);
-  float *const slope = m2po_evaluation_place(evaluation, start, count, NULL);
-  uint8_t *const keep = m2po_stage_in_place(&job->mask, start, count);
-  for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
-    uint64_t open = job->open[start / M2PO_WORD_BITS + word];
+  double loss = 0.0;
+  for (int64_t word = start; word < start + M2PO_BLOCK; word += M2PO_WORD_BITS) {
+    uint64_t open = job->open[word / M2PO_WORD_BITS];
     for (; open != 0; open &= open - 1) {
-      const int64_t i = word * M2PO_WORD_BITS + __builtin_ctzll(open);
+      const int64_t position = word + __builtin_ctzll(open);
       if (m2po_cut_keeps_next(&job->cut, reader)) {
-        const double d = (double)(block.policy[i] - block.reference[i]);
-        sum += (double)block.advantages[i] * m2po_exp(m2po_clamp(d, clip));
+        loss += (double)job->slope[position];
       } else {
-        drop(job, start + i, slope == NULL ? NULL : slope + i, keep == NULL ? NULL : keep + i);
+        job->slope[position] = 0.0F;
+        job->keep[position] = 0;
       }
     }
   }
-  return sum;
+  return loss;
 }
 
 static bool any_open(const one_pass *job, int64_t start)
@@ -232,10 +207,9 @@ static void settle_range(void *context, int64_t index)
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
-    double *const loss = &evaluation->parts[start / M2PO_CHUNK].measures.loss;
-    const double sum = any_open(job, start) ? settle_tokens(job, start, count, &reader) : 0.0;
-    *loss += count == M2PO_BLOCK ? -evaluation->weights.each * sum
-                                 : m2po_evaluation_loss(evaluation, start, count);
+    const double loss = any_open(job, start) ? settle_tokens(job, start, &reader) : 0.0;
+    evaluation->parts[start / M2PO_CHUNK].measures.loss +=
+        count == M2PO_BLOCK ? loss : m2po_evaluation_loss(evaluation, start, count);
   }
 }
 
@@ -325,6 +299,8 @@ static bool run(const rft_instance *instance, one_pass *job, found_sums *sums, m
   if (!allocate(job, instance->parallel == NULL ? 1 : MOST_RANGES)) {
     return false;
   }
+  job->keep = job->mask.data;
+  job->slope = (float *)(void *)job->evaluation.gradient.data;
   job->bracket =
       m2po_guess_bracket(instance, &job->rule, &job->evaluation.batch, &job->evaluation.pair);
   m2po_parallel_for(instance, job->range_count, do_range, job);
@@ -364,7 +340,9 @@ static bool suits_one_pass(const rft_instance *instance, const one_pass *job,
   return evaluation->kernels != NULL && config->denominator == M2PO_VALID &&
          (config->loss_agg_mode == M2PO_TOKEN_MEAN ||
           config->loss_agg_mode == M2PO_SEQ_MEAN_TOKEN_SUM) &&
-         config->m2_reference == M2PO_CURRENT && rft_view_present(&evaluation->gradient) &&
+         config->m2_reference == M2PO_CURRENT &&
+         evaluation->gradient.element == RFT_ELEMENT_FLOAT32 &&
+         m2po_stage_is_flat(&evaluation->gradient) && m2po_stage_is_flat(&job->mask) &&
          (collectives == NULL || collectives->size == 1);
 }
 

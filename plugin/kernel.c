@@ -354,10 +354,27 @@ static void step(const m2po_block *block, const m2po_bracket *bracket, const m2p
   }
 }
 
+static void stream(float *to, const float from[M2PO_BLOCK])
+{
+  for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
+    store_past_caches(to + i, load(from + i));
+  }
+}
+
+static void fence(void)
+{
+  order_stores();
+}
+
 #define QUOTED(name) #name
 #define NAME_OF(target) QUOTED(target)
 #define JOINED(left, right) left##right
 #define TABLE_OF(target) JOINED(m2po_kernels_, target)
 
-const m2po_kernels TABLE_OF(M2PO_TARGET) = {
-    .name = NAME_OF(M2PO_TARGET), .sight = sight, .take = take, .evaluate = evaluate, .step = step};
+const m2po_kernels TABLE_OF(M2PO_TARGET) = {.name = NAME_OF(M2PO_TARGET),
+                                            .sight = sight,
+                                            .take = take,
+                                            .evaluate = evaluate,
+                                            .stream = stream,
+                                            .fence = fence,
+                                            .step = step};

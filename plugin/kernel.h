@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { M2PO_STREAM_ALIGNMENT = 64 };
+
 enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
 
 /// A whole block of float32 values.
@@ -68,8 +70,12 @@ typedef struct m2po_kernels {
   /// slope [M2PO_BLOCK] = -weight A r, of valid, kept tokens; 0 elsewhere.
   void (*evaluate)(const m2po_block *block, const m2po_formula *formula, float *slope,
                    m2po_valuation *valuation);
-  /// Both at once, where `keep` is what the bracket says: tokens up to its high end stay, and 1 is
-  /// written for them; the sum leaves out those inside it.
+  /// Copies a block past the caches; `to` is M2PO_STREAM_ALIGNMENT aligned. Not to be read by
+  /// another thread before `fence` has been called.
+  void (*stream)(float *to, const float from[M2PO_BLOCK]);
+  void (*fence)(void);
+  /// sight and evaluate at once, where `keep` is what the bracket says: tokens up to its high end
+  /// stay, and 1 is written for them; the sum leaves out those inside it.
   void (*step)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
                bool all, float *slope, uint8_t *keep, m2po_sighting *sighting,
                m2po_valuation *valuation);

@@ -10,13 +10,19 @@ bool m2po_stage_fits(const rft_batch_view *batch, const m2po_pair *pair)
   return !pair->wide && batch->advantages.element != RFT_ELEMENT_FLOAT64;
 }
 
-unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count)
+bool m2po_stage_is_flat(const rft_view *view)
 {
   const int64_t size = rft_element_size(view->element);
-  const bool side_by_side =
-      view->column_stride == size && (view->rows == 1 || view->row_stride == view->columns * size);
-  const bool aligned = (uintptr_t)view->data % (uintptr_t)size == 0;
-  return count == M2PO_BLOCK && side_by_side && aligned ? view->data + start * size : NULL;
+  return view->column_stride == size &&
+         (view->rows == 1 || view->row_stride == view->columns * size) &&
+         (uintptr_t)view->data % (uintptr_t)size == 0;
+}
+
+unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count)
+{
+  return count == M2PO_BLOCK && m2po_stage_is_flat(view)
+             ? view->data + start * rft_element_size(view->element)
+             : NULL;
 }
 
 static void copy_floats(const rft_view *view, int64_t start, int64_t count, float *copy)

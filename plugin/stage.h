@@ -36,8 +36,10 @@ bool m2po_stage_copy(const rft_batch_view *batch, const m2po_pair *pair, int64_t
 /// The block that was copied to a stage.
 m2po_block m2po_stage_block(const m2po_stage *stage);
 
-/// Where positions [start, start + count) of a view are, if they are a whole block and lie side by
-/// side; else NULL.
+/// Do a view's values lie side by side, aligned, in row-major order?
+bool m2po_stage_is_flat(const rft_view *view);
+
+/// Where positions [start, start + count) of a flat view are, if they are a whole block; else NULL.
 unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count);
 
 #endif // M2PO_STAGE_H

@@ -62,7 +62,29 @@ static inline floats masked(words where, floats values)
   return (floats)(where & (words)values);
 }
 
+#ifdef __SSE2__
+
+/// Orders what was stored past the caches before what is stored later.
+static inline void order_stores(void)
+{
+  _mm_sfence();
+}
+
+#else
+
+static inline void order_stores(void)
+{
+}
+
+#endif
+
 #if defined(__AVX512DQ__)
+
+/// `address` is aligned to the vector.
+static inline void store_past_caches(float *address, floats values)
+{
+  _mm512_stream_ps(address, (__m512)values);
+}
 
 /// -1 where a byte is not 0.
 static inline words nonzero_bytes(const uint8_t *bytes)
@@ -116,6 +138,11 @@ static inline doubles widen_high(floats values)
 
 #elif defined(__AVX2__)
 
+static inline void store_past_caches(float *address, floats values)
+{
+  _mm256_stream_ps(address, (__m256)values);
+}
+
 static inline words nonzero_bytes(const uint8_t *bytes)
 {
   return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes)) > 0;
@@ -167,6 +194,11 @@ static inline doubles widen_high(floats values)
 }
 
 #elif defined(__SSE2__)
+
+static inline void store_past_caches(float *address, floats values)
+{
+  _mm_stream_ps(address, (__m128)values);
+}
 
 static inline words nonzero_bytes(const uint8_t *bytes)
 {
@@ -224,6 +256,11 @@ static inline doubles widen_high(floats values)
 }
 
 #else
+
+static inline void store_past_caches(float *address, floats values)
+{
+  store(address, values); // no such instruction is known to pay here
+}
 
 static inline words nonzero_bytes(const uint8_t *bytes)
 {
