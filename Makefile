@@ -72,6 +72,7 @@ trainer_objects := $(call objects,examples/trainer/*.c)
 mpi_objects := $(call objects,examples/mpi/*.c)
 mpi_test_objects := $(call objects,tests/mpi/*.c)
 test_objects := $(call objects,tests/unit/*.c)
+bench_objects := $(call objects,tests/bench/*.c)
 fixtures := $(patsubst tests/fixtures/%.c,$(BUILD)/fixtures/%.so,$(wildcard tests/fixtures/*.c))
 # Plugins with one fault each, and good ones built with the headers of each release.
 conformance := $(BUILD)/conformance
@@ -92,9 +93,11 @@ $(BUILD)/obj/abi/support/%.o: module = -fPIC -fvisibility=hidden
 $(BUILD)/obj/abi/host/%.o: module = -fPIC -DRFT_PLUGIN_DIR='"$(plugin_dir)"'
 $(BUILD)/obj/plugin/%.o: module = -fPIC -fvisibility=hidden
 $(BUILD)/obj/embedded.o: module = -fPIC -fvisibility=hidden -Iplugin
+# It stands in for malloc: the compiler may not know what malloc is.
+$(BUILD)/obj/tests/bench/%.o: module = -fPIC -fvisibility=hidden -fno-builtin
 $(BUILD)/obj/examples/trainer/%.o: module = $(call cflags_of,openblas jansson yaml-0.1)
 $(BUILD)/obj/tests/unit/%.o: module = $(call cflags_of,criterion openblas jansson yaml-0.1 gmp) \
-  -iquote examples/trainer \
+  -iquote examples/trainer -iquote plugin \
   -DRFT_TEST_BUILD_DIR='"$(abspath $(BUILD))"' \
   -DRFT_TEST_PLUGIN_DIR='"$(abspath $(BUILD)/plugins)"' \
   -DRFT_TEST_FIXTURE_DIR='"$(abspath $(BUILD)/fixtures)"' \
@@ -128,7 +131,8 @@ $(BUILD)/settings: force
 	@echo '$(settings)' | cmp -s - $@ || echo '$(settings)' > $@
 
 -include $(wildcard $(patsubst %.o,%.d,$(support_objects) $(host_objects) $(cli_objects) \
-  $(plugin_objects) $(trainer_objects) $(mpi_objects) $(mpi_test_objects) $(test_objects)) \
+  $(plugin_objects) $(trainer_objects) $(mpi_objects) $(mpi_test_objects) $(test_objects) \
+  $(bench_objects)) \
   $(patsubst %.so,%.d,$(fixtures) $(host_fixtures) $(plugin_fixtures)))
 
 # --------------------------------------------------------------------------------------- products
@@ -169,8 +173,10 @@ $(BUILD)/rft-train: $(trainer_objects) $(support) $(host)
 	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) \
 	  $(call libs_of,jansson yaml-0.1 openblas) -lm
 
+# The kernels are tested by themselves, too: the plugin exports none of them.
 $(BUILD)/test-unit: $(test_objects) $(support) $(host) \
-  $(filter-out %/main.o,$(trainer_objects))
+  $(filter-out %/main.o,$(trainer_objects)) \
+  $(kernels) $(filter %/target.o %/tally.o %/exact.o,$(plugin_objects))
 	@echo '  LINK    $@'
 	$(quiet)$(link) -o $@ $(filter %.o %.a,$^) $(find_host) \
 	  $(call libs_of,criterion jansson yaml-0.1 openblas gmp) -ldl -lm
@@ -189,6 +195,13 @@ $(mpi_programs): $(mpi_common) $(support) $(host)
 	@echo '  LINK    $@'
 	$(quiet)$(link) -o $@ $(filter %.o,$^) $(support) $(find_host) \
 	  $(call libs_of,ompi-c jansson yaml-0.1 openblas) -lm
+
+# Preloaded into the benchmark.
+bench_library := $(BUILD)/bench/libbench.so
+$(bench_library): $(bench_objects)
+	@echo '  LINK    $@'
+	@mkdir -p $(@D)
+	$(quiet)$(link) -shared $(no_undefined) $(hardening) -o $@ $^
 
 .PHONY: mpi
 mpi: all $(mpi_programs)
@@ -236,7 +249,7 @@ $(jansson): plugin/jansson.sh | machine
 # ------------------------------------------------------------------------------------------- jobs
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
-jobs := $(filter deps demo mpi test test-hosts conformance asan tsan lint,$(MAKECMDGOALS))
+jobs := $(filter deps demo mpi test test-hosts bench conformance asan tsan lint,$(MAKECMDGOALS))
 products := $(if $(filter-out libraries,$(or $(MAKECMDGOALS),all)),build,libraries)
 .PHONY: machine
 machine:
@@ -258,6 +271,12 @@ asan tsan: test
 .PHONY: test-hosts
 test-hosts: libraries
 	$(quiet)BUILD='$(abspath $(BUILD))' tests/hosts/run $(HOSTS)
+
+# BENCH=quick: one size, one thread. In the environment build/venv-torch, made by the first run.
+BENCH ?= full
+.PHONY: bench
+bench: libraries $(bench_library)
+	$(quiet)BUILD='$(abspath $(BUILD))' tests/bench/bench.sh $(BENCH)
 
 .PHONY: fixtures
 fixtures: $(fixtures) $(host_fixtures) $(plugin_fixtures)
@@ -315,6 +334,7 @@ help:
 	@echo 'make mpi         what runs over many processes, with Open MPI: examples/mpi'
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
 	@echo 'make test-hosts  the adapters inside the real frameworks; HOSTS=verl: of one'
+	@echo 'make bench       the plugin beside the memory floor and others in torch; BENCH=quick: under a minute'
 	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
 	@echo 'make lint        clang-format, clang-tidy, cppcheck'
 	@echo 'make deps        only set the machine up'
