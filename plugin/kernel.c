@@ -9,6 +9,7 @@
 #include "vector.h"
 
 #include <float.h>
+#include <math.h>
 
 // Compiled anew for each constant argument.
 #define SPECIALIZED __attribute__((always_inline)) static inline
@@ -77,16 +78,15 @@ static inline token_vector read(const m2po_block *block, int64_t i)
   return read;
 }
 
-/// The largest |d A| so far, in each element, as bits: those of a non-negative float sort as it
-/// does, infinity and NaN last. It is finite where d and A are, unless it overflows itself.
-static inline words see(words seen, const token_vector *tokens)
+/// The bits of the sizes of floats, which sort as they do, infinity and NaN last.
+static inline words size_bits(floats values)
 {
-  return larger(seen, (words)(tokens->log_ratio * tokens->advantage) & ~sign_bit);
+  return (words)values & ~sign_bit;
 }
 
-static inline bool plain(words seen)
+static inline bool all_finite(words sizes)
 {
-  return largest(seen) < 0x7F800000; // infinity
+  return largest(sizes) < 0x7F800000; // infinity
 }
 
 /// Does the bracket have a high end? (Only infinity is above FLT_MAX.)
@@ -117,21 +117,42 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
   return found;
 }
 
-/// What a sighting counts, in each element.
-typedef struct standing_counts {
+/// A sighting in progress: sums, and in each element counts and the largest so far.
+typedef struct totals {
+  part_sums below;
+  words left;
   words constrained;
   words above;
-} standing_counts;
+  words sizes;
+} totals;
 
-SPECIALIZED void note(m2po_sighting *sighting, standing_counts *counts, int64_t i,
-                      const standing *found, bool cuts)
+SPECIALIZED void note(m2po_sighting *sighting, totals *totals, const token_vector *tokens,
+                      const standing *found, const m2po_bracket *bracket, int64_t i, int v,
+                      bool cuts)
 {
-  store(sighting->below + i, masked(found->in & ~found->above_low, found->square));
-  counts->constrained -= found->in;
+  const floats below = masked(found->in & ~found->above_low, found->square);
+  const words taken = below >= bracket->least;
+  const floats left = masked(~taken, below);
+  add(&totals->below, v, masked(taken, below));
+  store(sighting->left + i, left);
+  totals->left = larger(totals->left, (words)left);
+  totals->constrained -= found->in;
   if (cuts) {
+    const floats dropped = masked(found->above_high, tokens->advantage);
     store(sighting->above + i, masked(found->above_high, found->square));
-    counts->above -= found->above_high;
+    totals->above -= found->above_high;
+    totals->sizes = larger(totals->sizes, size_bits(dropped));
   }
+}
+
+static inline void conclude(m2po_sighting *sighting, const totals *totals)
+{
+  const int32_t left = largest(totals->left);
+  memcpy(&sighting->largest_left, &left, sizeof left);
+  sighting->below = total(&totals->below);
+  sighting->constrained = sum_of(totals->constrained);
+  sighting->above_count = sum_of(totals->above);
+  sighting->plain = all_finite(totals->sizes);
 }
 
 static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const words flags[VECTORS])
@@ -144,8 +165,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = *bracket;
-  words seen = {0};
-  standing_counts counts = {{0}, {0}};
+  totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
   memset(sighting->valid, 0, sizeof sighting->valid);
   memset(sighting->open, 0, sizeof sighting->open);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
@@ -156,17 +176,16 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
-      note(sighting, &counts, at, &found, cuts);
-      seen = see(seen, &tokens);
+      note(sighting, &totals, &tokens, &found, &bounds, at, v, cuts);
+      totals.sizes = larger(totals.sizes, size_bits(tokens.log_ratio));
+      totals.sizes = larger(totals.sizes, size_bits(tokens.advantage));
       valid[v] = tokens.valid;
       open[v] = found.above_low & ~found.above_high;
     }
     put_bits(sighting->valid, i, valid);
     put_bits(sighting->open, i, open);
   }
-  sighting->constrained = sum_of(counts.constrained);
-  sighting->above_count = sum_of(counts.above);
-  sighting->plain = plain(seen);
+  conclude(sighting, &totals);
 }
 
 static void sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
@@ -208,6 +227,21 @@ typedef struct lanes {
   floats vector[VECTORS];
 } lanes;
 
+/// exp(r) for |r| <= ln 2 / 2, in place: 1 + r + r^2 p(r), p having the least relative error of its
+/// degree, 2^-28. Summed in pairs, which wait less for each other than Horner's chain.
+static inline void small_exponential(lanes *r)
+{
+  floats r2[VECTORS];
+  floats low[VECTORS];
+  floats high[VECTORS];
+  EACH_VECTOR r2[v] = r->vector[v] * r->vector[v];
+  EACH_VECTOR low[v] = 0x1.fffffcp-2F + r->vector[v] * 0x1.555492p-3F;
+  EACH_VECTOR high[v] = 0x1.5558f2p-5F + r->vector[v] * 0x1.1239e2p-7F;
+  EACH_VECTOR high[v] = high[v] + r2[v] * 0x1.6a2434p-10F;
+  EACH_VECTOR low[v] = low[v] + r2[v] * high[v];
+  EACH_VECTOR r->vector[v] = 1.0F + (r->vector[v] + r2[v] * low[v]);
+}
+
 /// exp(x) within 1 ulp of float32 for |x| <= 80, in place.
 static inline void exponential(lanes *x)
 {
@@ -215,24 +249,13 @@ static inline void exponential(lanes *x)
   // in the low bits. ln 2 comes in two parts, the first of few bits, so that k times it is exact.
   floats shifted[VECTORS];
   floats k[VECTORS];
-  floats r[VECTORS];
   EACH_VECTOR shifted[v] = x->vector[v] * 0x1.715476p0F + 0x1.8p23F;
   EACH_VECTOR k[v] = shifted[v] - 0x1.8p23F;
-  EACH_VECTOR r[v] = x->vector[v] - k[v] * 0x1.62e400p-1F;
-  EACH_VECTOR r[v] = r[v] - k[v] * 0x1.7f7d1cp-20F;
-  // exp(r) = 1 + r + r^2 p(r), p having the least relative error of its degree, 2^-28. Summed in
-  // pairs, which wait less for each other than Horner's chain.
-  floats r2[VECTORS];
-  floats low[VECTORS];
-  floats high[VECTORS];
-  EACH_VECTOR r2[v] = r[v] * r[v];
-  EACH_VECTOR low[v] = 0x1.fffffcp-2F + r[v] * 0x1.555492p-3F;
-  EACH_VECTOR high[v] = 0x1.5558f2p-5F + r[v] * 0x1.1239e2p-7F;
-  EACH_VECTOR high[v] = high[v] + r2[v] * 0x1.6a2434p-10F;
-  EACH_VECTOR low[v] = low[v] + r2[v] * high[v];
-  EACH_VECTOR low[v] = r[v] + r2[v] * low[v];
+  EACH_VECTOR x->vector[v] = x->vector[v] - k[v] * 0x1.62e400p-1F;
+  EACH_VECTOR x->vector[v] = x->vector[v] - k[v] * 0x1.7f7d1cp-20F;
+  small_exponential(x);
   // Times 2^k, by adding k to the exponent field.
-  EACH_VECTOR x->vector[v] = (floats)((words)(1.0F + low[v]) + ((words)shifted[v] << 23));
+  EACH_VECTOR x->vector[v] = (floats)((words)x->vector[v] + ((words)shifted[v] << 23));
 }
 
 /// A formula, in every element.
@@ -240,24 +263,31 @@ typedef struct formula_vector {
   floats most;
   floats least;
   floats weight;
+  words small; ///< size bits up to which k is 0 and nothing is clamped
 } formula_vector;
 
 static inline formula_vector constants_of(const m2po_formula *formula)
 {
-  return (formula_vector){every(formula->log_ratio_clip), every(-formula->log_ratio_clip),
-                          every(formula->weight)};
+  const float clip = formula->log_ratio_clip;
+  return (formula_vector){every(clip), every(-clip), every(formula->weight),
+                          size_bits(every(clip < 0.34F ? clip : 0.34F))};
 }
 
-/// A r of the kept tokens.
-static inline void value_tokens(const lanes *kept_advantage, const lanes *log_ratio,
+/// A r of the kept tokens. `sizes`: the largest size bits of their d, in each element.
+static inline void value_tokens(const lanes *kept_advantage, const lanes *log_ratio, words sizes,
                                 const formula_vector *constants, lanes *term)
 {
-  EACH_VECTOR
-  {
-    const floats capped = smallest_of(constants->most, log_ratio->vector[v]);
-    term->vector[v] = largest_of(constants->least, capped);
+  *term = *log_ratio;
+  if (any(sizes > constants->small)) {
+    EACH_VECTOR
+    {
+      const floats capped = smallest_of(constants->most, term->vector[v]);
+      term->vector[v] = largest_of(constants->least, capped);
+    }
+    exponential(term);
+  } else {
+    small_exponential(term); // the same bits
   }
-  exponential(term);
   EACH_VECTOR term->vector[v] = kept_advantage->vector[v] * term->vector[v];
 }
 
@@ -272,20 +302,23 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula, float
   const m2po_block own = *block; // which no store can change
   const formula_vector constants = constants_of(formula);
   part_sums sums = {{{0}}};
-  words seen = {0};
+  words sizes = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     lanes advantage;
     lanes log_ratio;
     lanes term;
+    words moved = {0};
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
-      seen = see(seen, &tokens);
+      moved = larger(moved, size_bits(tokens.log_ratio));
+      sizes = larger(sizes, size_bits(tokens.advantage));
       advantage.vector[v] = masked(nonzero_bytes(own.keep + at), tokens.advantage);
       log_ratio.vector[v] = tokens.log_ratio;
     }
-    value_tokens(&advantage, &log_ratio, &constants, &term);
+    sizes = larger(sizes, moved);
+    value_tokens(&advantage, &log_ratio, moved, &constants, &term);
     EACH_VECTOR
     {
       add(&sums, v, term.vector[v]);
@@ -293,7 +326,7 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula, float
     }
   }
   valuation->sum = total(&sums);
-  valuation->plain = plain(seen);
+  valuation->plain = all_finite(sizes);
 }
 
 SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracket,
@@ -304,8 +337,7 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
   const m2po_bracket bounds = *bracket;
   const formula_vector constants = constants_of(formula);
   part_sums sums = {{{0}}};
-  words seen = {0};
-  standing_counts counts = {{0}, {0}};
+  totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
   memset(sighting->open, 0, sizeof sighting->open);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     lanes advantage;
@@ -313,30 +345,34 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
     lanes term;
     words open[VECTORS];
     words stays[VECTORS];
+    words moved = {0};
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
-      note(sighting, &counts, at, &found, cuts);
-      seen = see(seen, &tokens);
+      note(sighting, &totals, &tokens, &found, &bounds, at, v, cuts);
+      moved = larger(moved, size_bits(tokens.log_ratio));
       open[v] = found.above_low & ~found.above_high;
       stays[v] = tokens.valid & ~found.above_high;
       advantage.vector[v] = masked(~found.above_high, tokens.advantage);
       log_ratio.vector[v] = tokens.log_ratio;
     }
-    value_tokens(&advantage, &log_ratio, &constants, &term);
+    put_bits(sighting->open, i, open);
+    if (cuts) {
+      store_flags(keep + i, stays);
+    } else {
+      store_nonzero(keep + i, own.mask + i);
+    }
+    totals.sizes = larger(totals.sizes, moved);
+    value_tokens(&advantage, &log_ratio, moved, &constants, &term);
     EACH_VECTOR
     {
       store_slope(slope + i + (int64_t)v * VECTOR_FLOATS, term.vector[v], &constants);
       add(&sums, v, masked(~open[v], term.vector[v]));
     }
-    put_bits(sighting->open, i, open);
-    store_flags(keep + i, stays);
   }
-  sighting->constrained = sum_of(counts.constrained);
-  sighting->above_count = sum_of(counts.above);
-  sighting->plain = plain(seen);
+  conclude(sighting, &totals);
   valuation->sum = total(&sums);
   valuation->plain = sighting->plain;
 }

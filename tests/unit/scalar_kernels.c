@@ -1,0 +1,175 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "scalar_kernels.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+enum { SUM_PARTS = 16 };
+
+/// A sum in parts, token i going to part i % SUM_PARTS, which are added up in halves.
+typedef struct part_sums {
+  double part[SUM_PARTS];
+} part_sums;
+
+static double total(part_sums *sums)
+{
+  for (int half = SUM_PARTS / 2; half > 0; half /= 2) {
+    for (int i = 0; i < half; ++i) {
+      sums->part[i] += sums->part[i + half];
+    }
+  }
+  return sums->part[0];
+}
+
+/// A token as the block has it; zeros where it is not valid.
+typedef struct token {
+  bool valid;
+  float advantage;
+  float log_ratio;
+} token;
+
+static token token_at(const m2po_block *block, int64_t i)
+{
+  if (block->mask[i] == 0) {
+    return (token){false, 0.0F, 0.0F};
+  }
+  return (token){true, block->advantages[i], block->policy[i] - block->reference[i]};
+}
+
+static bool is_plain(const m2po_block *block)
+{
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    if (!isfinite(it.log_ratio * it.advantage)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool is_constrained(const token *it, bool all)
+{
+  const bool along =
+      (it->advantage > 0 && it->log_ratio > 0) || (it->advantage < 0 && it->log_ratio < 0);
+  return it->valid && (all || along);
+}
+
+/// Where a token of T stands to a bracket.
+typedef enum standing { BELOW, INSIDE, ABOVE } standing;
+
+static standing stand(float square, const m2po_bracket *bracket)
+{
+  if (!(square > bracket->low)) {
+    return BELOW;
+  }
+  return bracket->high < FLT_MAX && square > bracket->high ? ABOVE : INSIDE;
+}
+
+static void set_bit(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i)
+{
+  bits[i / M2PO_WORD_BITS] |= UINT64_C(1) << (i % M2PO_WORD_BITS);
+}
+
+static bool has_bit(const uint64_t bits[M2PO_BLOCK_WORDS], int64_t i)
+{
+  return (bits[i / M2PO_WORD_BITS] >> (i % M2PO_WORD_BITS) & 1) != 0;
+}
+
+void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
+                  m2po_sighting *sighting)
+{
+  *sighting = (m2po_sighting){.plain = is_plain(block)};
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    if (it.valid) {
+      set_bit(sighting->valid, i);
+    }
+    if (!is_constrained(&it, all)) {
+      continue;
+    }
+    const float square = it.log_ratio * it.log_ratio;
+    ++sighting->constrained;
+    switch (stand(square, bracket)) {
+    case BELOW:
+      sighting->below[i] = square;
+      break;
+    case INSIDE:
+      set_bit(sighting->open, i);
+      break;
+    case ABOVE:
+      sighting->above[i] = square;
+      ++sighting->above_count;
+      break;
+    }
+  }
+}
+
+double scalar_take(float values[M2PO_BLOCK], float least, float *largest)
+{
+  part_sums sums = {{0}};
+  *largest = 0.0F;
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    if (values[i] >= least) {
+      sums.part[i % SUM_PARTS] += (double)values[i];
+      values[i] = 0.0F;
+    } else if (values[i] > *largest) {
+      *largest = values[i];
+    }
+  }
+  return total(&sums);
+}
+
+// The operations of the vector exponential, in their order.
+static float exponential(float x)
+{
+  const float shifted = x * 0x1.715476p0F + 0x1.8p23F;
+  const float k = shifted - 0x1.8p23F;
+  const float r = (x - k * 0x1.62e400p-1F) - k * 0x1.7f7d1cp-20F;
+  const float r2 = r * r;
+  const float high = (0x1.5558f2p-5F + r * 0x1.1239e2p-7F) + r2 * 0x1.6a2434p-10F;
+  const float low = (0x1.fffffcp-2F + r * 0x1.555492p-3F) + r2 * high;
+  const float value = 1.0F + (r + r2 * low);
+  return ldexpf(value, (int)k);
+}
+
+// A r of a token that is kept.
+static float term_of(const token *it, bool kept, const m2po_formula *formula)
+{
+  const float clip = formula->log_ratio_clip;
+  const float clamped = it->log_ratio > clip ? clip : it->log_ratio < -clip ? -clip : it->log_ratio;
+  return (kept ? it->advantage : 0.0F) * exponential(clamped);
+}
+
+void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float *slope,
+                     m2po_valuation *valuation)
+{
+  part_sums sums = {{0}};
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    const float term = term_of(&it, block->keep[i] != 0, formula);
+    sums.part[i % SUM_PARTS] += (double)term;
+    slope[i] = 0.0F - term * formula->weight;
+  }
+  *valuation = (m2po_valuation){total(&sums), is_plain(block)};
+}
+
+void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
+                 bool all, float *slope, uint8_t *keep, m2po_sighting *sighting,
+                 m2po_valuation *valuation)
+{
+  scalar_sight(block, bracket, all, sighting);
+  part_sums sums = {{0}};
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    const bool above =
+        is_constrained(&it, all) && stand(it.log_ratio * it.log_ratio, bracket) == ABOVE;
+    const float term = term_of(&it, !above, formula);
+    keep[i] = it.valid && !above ? 1 : 0;
+    slope[i] = 0.0F - term * formula->weight;
+    sums.part[i % SUM_PARTS] += has_bit(sighting->open, i) ? 0.0 : (double)term;
+  }
+  *valuation = (m2po_valuation){total(&sums), sighting->plain};
+}

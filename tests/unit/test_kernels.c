@@ -1,0 +1,458 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// The kernels of each instruction set against the scalar version, bit by bit, and their exponential
+// against libm.
+
+#include "rng.h"
+#include "scalar_kernels.h"
+#include "tally.h"
+#include "target.h"
+
+#include <criterion/criterion.h>
+#include <float.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+// NULL: this processor lacks it, or it is none of this architecture's.
+static const m2po_kernels *find(const char *name)
+{
+  const m2po_kernels *found[M2PO_TARGETS + 1];
+  m2po_targets(found);
+  for (int i = 0; found[i] != NULL; ++i) {
+    if (strcmp(found[i]->name, name) == 0) {
+      return found[i];
+    }
+  }
+  return NULL;
+}
+
+// ----------------------------------------------------------------------------------------- blocks
+
+/// The memory of a block, with room to start off any alignment.
+typedef struct tokens {
+  float policy[M2PO_BLOCK + 1];
+  float reference[M2PO_BLOCK + 1];
+  float advantages[M2PO_BLOCK + 1];
+  uint8_t mask[M2PO_BLOCK + 1];
+  uint8_t keep[M2PO_BLOCK + 1];
+} tokens;
+
+typedef enum token_kind {
+  USUAL,   ///< log-ratios around 0
+  TIES,    ///< few different ones
+  WIDE,    ///< of every exponent
+  TINY,    ///< squares at and below the smallest normal float
+  VAST,    ///< squares at and beyond the largest
+  NOTHING, ///< zeros of both signs
+  LIMITS,  ///< at the clip
+  TOKEN_KINDS
+} token_kind;
+
+static float sign(rng *r)
+{
+  return rng_below(r, 2) == 0 ? 1.0F : -1.0F;
+}
+
+static float log_ratio(rng *r, token_kind kind)
+{
+  switch (kind) {
+  case TIES:
+    return sign(r) * (float)rng_below(r, 4) * 0.125F;
+  case WIDE:
+    return sign(r) * (float)exp2(rng_between(r, -149, 128));
+  case TINY:
+    return sign(r) * (float)exp2(rng_between(r, -80, -60));
+  case VAST:
+    return sign(r) * (float)exp2(rng_between(r, 60, 66));
+  case NOTHING:
+    return sign(r) * 0.0F;
+  case LIMITS:
+    return sign(r) * nextafterf(20.0F, 20.0F + sign(r));
+  default:
+    return (float)rng_between(r, -0.6, 0.6);
+  }
+}
+
+static float advantage(rng *r, token_kind kind)
+{
+  static const float few[] = {1.0F, -1.0F, 0.0F, -0.0F, 0.5F, 1e-40F, -1e-38F};
+  if (kind == WIDE && rng_below(r, 4) == 0) {
+    return sign(r) * (float)exp2(rng_between(r, -149, 128));
+  }
+  return rng_below(r, 2) == 0 ? few[rng_below(r, 7)] : (float)rng_between(r, -3, 3);
+}
+
+// `masks`: 0 none valid, 1 all valid, 2 any bytes.
+static void fill(rng *r, token_kind kind, int64_t masks, tokens *memory)
+{
+  static const uint8_t bytes[] = {0, 1, 0, 2, 0x80, 0xFF, 1};
+  for (int64_t i = 0; i <= M2PO_BLOCK; ++i) {
+    memory->reference[i] = kind == USUAL ? (float)-rng_between(r, 0, 5) : 0.0F;
+    memory->policy[i] = memory->reference[i] + log_ratio(r, kind);
+    memory->advantages[i] = advantage(r, kind);
+    memory->mask[i] = masks == 2 ? bytes[rng_below(r, 7)] : (uint8_t)masks;
+    memory->keep[i] = bytes[rng_below(r, 7)];
+  }
+}
+
+// Junk where it may lie, and where it may not.
+static void add_junk(rng *r, tokens *memory, bool everywhere)
+{
+  static const float junk[] = {NAN, INFINITY, -INFINITY, FLT_MAX, -FLT_MAX};
+  for (int64_t i = 0; i <= M2PO_BLOCK; ++i) {
+    float *const places[] = {memory->policy, memory->reference, memory->advantages};
+    if (memory->mask[i] == 0 || (everywhere && rng_below(r, 200) == 0)) {
+      places[rng_below(r, 3)][i] = junk[rng_below(r, 5)];
+    }
+  }
+}
+
+static m2po_block block_at(const tokens *memory, int64_t offset)
+{
+  return (m2po_block){memory->policy + offset, memory->reference + offset,
+                      memory->advantages + offset, memory->mask + offset, memory->keep + offset};
+}
+
+// ---------------------------------------------------------------------------- bits of one target
+
+static void check_sighting(const char *what, const m2po_sighting *got, const m2po_sighting *right,
+                           const m2po_bracket *bracket)
+{
+  cr_assert_eq(got->plain, right->plain, "%s: plain", what);
+  if (!right->plain) {
+    return; // is done again by other code
+  }
+  const size_t floats = M2PO_BLOCK * sizeof(float);
+  cr_assert_eq(got->constrained, right->constrained, "%s: constrained", what);
+  cr_assert_eq(got->above_count, right->above_count, "%s: above_count", what);
+  cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open", what);
+  cr_assert_eq(memcmp(got->below, right->below, floats), 0, "%s: below", what);
+  cr_assert(bracket->high == FLT_MAX || memcmp(got->above, right->above, floats) == 0, "%s: above",
+            what);
+}
+
+static void check_valuation(const char *what, const m2po_valuation *got,
+                            const m2po_valuation *right, const float *slope,
+                            const float *right_slope)
+{
+  cr_assert_eq(got->plain, right->plain, "%s: plain of a valuation", what);
+  if (!right->plain) {
+    return;
+  }
+  cr_assert(memcmp(&got->sum, &right->sum, sizeof got->sum) == 0 ||
+                (isnan(got->sum) && isnan(right->sum)),
+            "%s: sum is %a, expected %a", what, got->sum, right->sum);
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    cr_assert_eq(memcmp(slope + i, right_slope + i, sizeof slope[i]), 0,
+                 "%s: slope[%d] is %a, expected %a", what, (int)i, (double)slope[i],
+                 (double)right_slope[i]);
+  }
+}
+
+static void check_sight(const char *what, const m2po_kernels *kernels, const m2po_block *block,
+                        const m2po_bracket *bracket, bool all)
+{
+  m2po_sighting got;
+  m2po_sighting right;
+  memset(&got, 0xA5, sizeof got);
+  kernels->sight(block, bracket, all, &got);
+  scalar_sight(block, bracket, all, &right);
+  check_sighting(what, &got, &right, bracket);
+  cr_assert_eq(memcmp(got.valid, right.valid, sizeof got.valid), 0, "%s: valid", what);
+}
+
+static void check_evaluate(const char *what, const m2po_kernels *kernels, const m2po_block *block,
+                           const m2po_formula *formula)
+{
+  float slope[M2PO_BLOCK];
+  float right_slope[M2PO_BLOCK];
+  m2po_valuation got;
+  m2po_valuation right;
+  kernels->evaluate(block, formula, slope, &got);
+  scalar_evaluate(block, formula, right_slope, &right);
+  check_valuation(what, &got, &right, slope, right_slope);
+}
+
+static void check_step(const char *what, const m2po_kernels *kernels, const m2po_block *block,
+                       const m2po_bracket *bracket, const m2po_formula *formula, bool all)
+{
+  float slope[M2PO_BLOCK];
+  float right_slope[M2PO_BLOCK];
+  uint8_t keep[M2PO_BLOCK + 2] = {7};
+  uint8_t right_keep[M2PO_BLOCK];
+  m2po_sighting sighting;
+  m2po_sighting right_sighting;
+  m2po_valuation got;
+  m2po_valuation right;
+  keep[M2PO_BLOCK + 1] = 7;
+  kernels->step(block, bracket, formula, all, slope, keep + 1, &sighting, &got);
+  scalar_step(block, bracket, formula, all, right_slope, right_keep, &right_sighting, &right);
+  check_sighting(what, &sighting, &right_sighting, bracket);
+  check_valuation(what, &got, &right, slope, right_slope);
+  cr_assert(!right.plain || memcmp(keep + 1, right_keep, M2PO_BLOCK) == 0, "%s: keep", what);
+  cr_assert(keep[0] == 7 && keep[M2PO_BLOCK + 1] == 7, "%s: keep is overrun", what);
+}
+
+// A square that is in the block, so that a bracket ends on it.
+static float some_square(rng *r, const m2po_block *block)
+{
+  const int64_t i = rng_below(r, M2PO_BLOCK);
+  const float d = block->policy[i] - block->reference[i];
+  return d * d < FLT_MAX ? d * d : 0.04F;
+}
+
+static m2po_bracket some_bracket(rng *r, const m2po_block *block)
+{
+  const float here = some_square(r, block);
+  const m2po_bracket brackets[] = {
+      {0.04F, FLT_MAX},
+      {0.0F, FLT_MAX},
+      {-0x1p-149F, FLT_MAX}, // below tau = 0
+      {INFINITY, FLT_MAX},   // no threshold
+      {FLT_MAX, FLT_MAX},
+      {0.01F, 0.09F},
+      {here, here},
+      {here, FLT_MAX},
+      {here, fminf(2 * here, FLT_MAX)},
+      {nextafterf(here, 0.0F), here},
+      {0x1p-149F, 0x1p-126F},
+  };
+  return brackets[rng_below(r, sizeof brackets / sizeof brackets[0])];
+}
+
+static m2po_formula some_formula(rng *r)
+{
+  static const float clips[] = {20.0F, 80.0F, 0.25F, 0x1p-149F};
+  static const float weights[] = {1.0F, 1.0F / 300000, -0.25F, 0.0F, 0x1p-63F};
+  return (m2po_formula){clips[rng_below(r, 4)], weights[rng_below(r, 5)]};
+}
+
+enum { BLOCKS = 1500 };
+
+static void check_blocks(const m2po_kernels *kernels)
+{
+  tokens *const memory = malloc(sizeof *memory);
+  for (uint64_t seed = 0; seed < BLOCKS; ++seed) {
+    rng r = {seed};
+    const token_kind kind = (token_kind)rng_below(&r, TOKEN_KINDS);
+    fill(&r, kind, rng_below(&r, 8) < 6 ? 2 : rng_below(&r, 2), memory);
+    add_junk(&r, memory, rng_below(&r, 8) == 0);
+    const m2po_block block = block_at(memory, rng_below(&r, 2));
+    const m2po_bracket bracket = some_bracket(&r, &block);
+    const m2po_formula formula = some_formula(&r);
+    const bool all = rng_below(&r, 2) == 0;
+    char what[128];
+    snprintf(what, sizeof what, "%s, seed %d, kind %d, bracket %a to %a, %s", kernels->name,
+             (int)seed, (int)kind, (double)bracket.low, (double)bracket.high,
+             all ? "all tokens" : "trust region");
+    check_sight(what, kernels, &block, &bracket, all);
+    check_evaluate(what, kernels, &block, &formula);
+    check_step(what, kernels, &block, &bracket, &formula, all);
+  }
+  free(memory);
+}
+
+static void check_take(const m2po_kernels *kernels)
+{
+  for (uint64_t seed = 0; seed < BLOCKS; ++seed) {
+    rng r = {seed};
+    const token_kind kind = (token_kind)rng_below(&r, TOKEN_KINDS);
+    float values[M2PO_BLOCK];
+    float right[M2PO_BLOCK];
+    for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+      const float d = log_ratio(&r, kind);
+      values[i] = right[i] = rng_below(&r, 3) == 0 ? 0.0F : d * d;
+    }
+    const float picked = values[rng_below(&r, M2PO_BLOCK)];
+    const float least = picked > 0 ? picked : 0x1p-149F;
+    float left;
+    float right_left;
+    const double sum = kernels->take(values, least, &left);
+    const double right_sum = scalar_take(right, least, &right_left);
+    cr_assert(sum == right_sum, "%s, seed %d: sum is %a, expected %a", kernels->name, (int)seed,
+              sum, right_sum);
+    cr_assert(left == right_left, "%s, seed %d: largest left", kernels->name, (int)seed);
+    cr_assert_eq(memcmp(values, right, sizeof values), 0, "%s, seed %d: what is left",
+                 kernels->name, (int)seed);
+  }
+}
+
+static void check_stream(const m2po_kernels *kernels)
+{
+  float from[M2PO_BLOCK];
+  float *const to = aligned_alloc(M2PO_STREAM_ALIGNMENT, sizeof from);
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    from[i] = (float)i;
+  }
+  kernels->stream(to, from);
+  kernels->fence();
+  cr_assert_eq(memcmp(to, from, sizeof from), 0, "%s", kernels->name);
+  free(to);
+}
+
+// A tally by blocks has to be exact: the same sum as that of one addition after the other.
+static void check_tally(const m2po_kernels *kernels)
+{
+  for (uint64_t seed = 0; seed < BLOCKS; ++seed) {
+    rng r = {seed};
+    const token_kind kind = (token_kind)rng_below(&r, TOKEN_KINDS);
+    float squares[M2PO_BLOCK];
+    m2po_tally by_block = {.sum = {{0}}};
+    m2po_tally by_one = {.sum = {{0}}};
+    bool finite = true;
+    for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+      const float d = log_ratio(&r, kind);
+      squares[i] = d * d;
+      finite = finite && isfinite(squares[i]);
+      m2po_tally_add(&by_one, (double)squares[i], false);
+    }
+    cr_assert_eq(m2po_tally_add_block(&by_block, kernels, squares, INFINITY), finite, "seed %d",
+                 (int)seed);
+    m2po_exact sums[2] = {{{0}}, {{0}}};
+    m2po_tally_fold(&by_block, &sums[0]);
+    m2po_tally_fold(&by_one, &sums[1]);
+    cr_assert(!finite || memcmp(&sums[0], &sums[1], sizeof sums[0]) == 0, "%s, seed %d, kind %d",
+              kernels->name, (int)seed, (int)kind);
+  }
+}
+
+static void check_target(const char *name)
+{
+  const m2po_kernels *const kernels = find(name);
+  if (kernels == NULL) {
+    cr_skip_test("this processor has no %s", name);
+  }
+  check_blocks(kernels);
+  check_take(kernels);
+  check_stream(kernels);
+  check_tally(kernels);
+}
+
+Test(kernels, baseline_gives_the_bits_of_the_scalar_version)
+{
+  check_target("baseline");
+}
+
+Test(kernels, avx2_gives_the_bits_of_the_scalar_version)
+{
+  check_target("avx2");
+}
+
+Test(kernels, avx512_gives_the_bits_of_the_scalar_version)
+{
+  check_target("avx512");
+}
+
+Test(kernels, the_best_target_comes_first_and_every_processor_has_the_baseline)
+{
+  const m2po_kernels *found[M2PO_TARGETS + 1];
+  m2po_targets(found);
+  int count = 0;
+  while (found[count] != NULL) {
+    ++count;
+  }
+  cr_assert(count >= 1 && count <= M2PO_TARGETS);
+  cr_expect_str_eq(found[count - 1]->name, "baseline");
+  const m2po_kernels *chosen = NULL;
+  cr_expect_eq(m2po_choose_target(&chosen, NULL), RFT_OK);
+  cr_expect_str_eq(chosen->name, found[0]->name);
+}
+
+// ------------------------------------------------------------------------------------ exponential
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define SANITIZED
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define SANITIZED
+#endif
+#endif
+
+static uint32_t float_bits(float value)
+{
+  uint32_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  return bits;
+}
+
+static float float_of(uint32_t bits)
+{
+  float value;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+// The distance of two neighbouring float32 about exp(x), which is a normal one for |x| <= 80.
+static double ulp_at(double value)
+{
+  uint64_t bits;
+  memcpy(&bits, &value, sizeof bits);
+  bits = (bits >> 52) - 23;
+  bits <<= 52;
+  memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+static void check_exponentials(const m2po_kernels *kernels, const float x[M2PO_BLOCK])
+{
+  static const float zeros[M2PO_BLOCK];
+  static float ones[M2PO_BLOCK];
+  static uint8_t valid[M2PO_BLOCK];
+  for (int64_t i = 0; i < M2PO_BLOCK && valid[M2PO_BLOCK - 1] == 0; ++i) {
+    ones[i] = 1.0F;
+    valid[i] = 1;
+  }
+  const m2po_block block = {x, zeros, ones, valid, valid};
+  const m2po_formula formula = {80.0F, -1.0F};
+  float ratio[M2PO_BLOCK];
+  m2po_valuation valuation;
+  kernels->evaluate(&block, &formula, ratio, &valuation);
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const double right = fabsf(x[i]) < 0x1p-30F ? 1.0 : exp((double)x[i]);
+    if (!(fabs((double)ratio[i] - right) <= ulp_at(right))) {
+      cr_assert_fail("%s: exp(%a) is %a, expected %a", kernels->name, (double)x[i],
+                     (double)ratio[i], right);
+    }
+  }
+}
+
+// Every `stride`-th float32 in [-80, 80].
+static void check_range(const m2po_kernels *kernels, uint32_t stride)
+{
+  const uint32_t signs[] = {0, UINT32_C(1) << 31};
+  const uint32_t last = float_bits(80.0F);
+  float x[M2PO_BLOCK];
+  for (int s = 0; s < 2; ++s) {
+    for (uint32_t bits = 0; bits <= last;) {
+      for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+        x[i] = float_of((bits < last ? bits : last) | signs[s]);
+        bits += stride;
+      }
+      check_exponentials(kernels, x);
+    }
+  }
+}
+
+static void check_ranges(uint32_t stride_of_best, uint32_t stride_of_others)
+{
+  const m2po_kernels *found[M2PO_TARGETS + 1];
+  m2po_targets(found);
+  for (int i = 0; found[i] != NULL; ++i) {
+    check_range(found[i], i == 0 ? stride_of_best : stride_of_others);
+  }
+}
+
+#ifdef SANITIZED
+Test(kernels, exp_is_within_1_ulp_at_every_10007th_float32)
+{
+  check_ranges(10007, 10007);
+}
+#else
+Test(kernels, exp_is_within_1_ulp_at_every_float32_and_at_every_101st_on_lesser_targets)
+{
+  check_ranges(1, 101);
+}
+#endif
