@@ -27,6 +27,7 @@ STRUCTS = {
     "rft_selection_report": _abi.SelectionReport,
     "rft_metric": _abi.Metric,
     "rft_policy_loss": _abi.PolicyLoss,
+    "rft_one_pass": _abi.OnePass,
     "rft_algorithm_preset": _abi.AlgorithmPreset,
     "rft_plugin": _abi.Plugin,
     "rft_registry_options": _abi.RegistryOptions,

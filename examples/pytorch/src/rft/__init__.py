@@ -14,7 +14,8 @@ from __future__ import annotations
 from .batch import Batch
 from .collectives import Collectives
 from .errors import Code, RftError
-from .loss import Evaluation, PolicyLoss
+from .evaluation import Evaluation, SelectedEvaluation
+from .loss import PolicyLoss
 from .metrics import COPIED_BYTES, Metrics
 from .registry import Plugin, Refusal, Registry, default_registry
 from .selection import ALONE, Reduction, Report, Selection
@@ -34,6 +35,7 @@ __all__ = [
     "Registry",
     "Report",
     "RftError",
+    "SelectedEvaluation",
     "Selection",
     "default_registry",
 ]

@@ -166,6 +166,16 @@ class PolicyLoss(ctypes.Structure):
     pass
 
 
+Evaluate = CFUNCTYPE(
+    c_int32,
+    c_void_p,
+    POINTER(Batch),
+    POINTER(Tensor),
+    POINTER(Reduction),
+    POINTER(Output),
+    POINTER(Error),
+)
+
 PolicyLoss._fields_ = [
     ("struct_size", c_uint32),
     ("reserved", c_uint32),
@@ -198,19 +208,30 @@ PolicyLoss._fields_ = [
     ),
     ("selection_mask", CFUNCTYPE(c_int32, c_void_p, c_int64, POINTER(Tensor), POINTER(Error))),
     ("selection_end", CFUNCTYPE(None, c_void_p)),
-    (
-        "evaluate",
-        CFUNCTYPE(
-            c_int32,
-            c_void_p,
-            POINTER(Batch),
-            POINTER(Tensor),
-            POINTER(Reduction),
-            POINTER(Output),
-            POINTER(Error),
-        ),
-    ),
+    ("evaluate", Evaluate),
 ]
+
+
+class OnePass(ctypes.Structure):
+    _fields_ = [
+        ("struct_size", c_uint32),
+        ("reserved", c_uint32),
+        ("evaluate", Evaluate),
+        (
+            "select_evaluate",
+            CFUNCTYPE(
+                c_int32,
+                c_void_p,
+                POINTER(Batch),
+                POINTER(Collectives),
+                c_double,
+                POINTER(Tensor),
+                POINTER(SelectionReport),
+                POINTER(Output),
+                POINTER(Error),
+            ),
+        ),
+    ]
 
 
 class AlgorithmPreset(ctypes.Structure):

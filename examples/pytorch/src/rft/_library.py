@@ -40,6 +40,7 @@ _INFALLIBLE: dict[str, tuple] = {
     "rft_registry_plugin_path": (c_char_p, c_void_p, c_int64),
     "rft_registry_refusal_count": (c_int64, c_void_p),
     "rft_registry_refusal": (POINTER(_abi.RefusalStruct), c_void_p, c_int64),
+    "rft_registry_one_pass": (POINTER(_abi.OnePass), c_void_p, _LOSS),
     "rft_string_free": (None, c_void_p),
     "rft_metrics_reset": (None, _LOSS, POINTER(c_double)),
     "rft_metrics_combine": (None, _LOSS, c_int32, POINTER(c_double), POINTER(c_double)),

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from .batch import Array, Batch
+from .evaluation import SelectedEvaluation, select_evaluate
 from .metrics import Metrics
 from .selection import Reduction
 
@@ -42,6 +44,14 @@ def _scalar(loss: float, logprob: torch.Tensor) -> torch.Tensor:
     return torch.tensor(loss, dtype=dtype, device=logprob.device)
 
 
+def _attaches(logprob: torch.Tensor) -> bool:
+    return torch.is_grad_enabled() and logprob.requires_grad
+
+
+def _attach(logprob: torch.Tensor, loss: float, gradient: torch.Tensor | None) -> torch.Tensor:
+    return _scalar(loss, logprob) if gradient is None else _Attach.apply(logprob, loss, gradient)
+
+
 def _outside_graphs(function: Callable) -> Callable:
     """torch.compile can't look into the library: it breaks its graph here."""
     compiler = getattr(torch, "compiler", None) or getattr(torch, "_dynamo", None)
@@ -57,8 +67,16 @@ def differentiable(
     metrics: Metrics | None,
 ) -> torch.Tensor:
     """`PolicyLoss.__call__`."""
-    attached = torch.is_grad_enabled() and batch.logprob.requires_grad
-    result = loss.evaluate(batch, mask, reduction, metrics, gradient=attached)
-    if not attached:
-        return _scalar(result.loss, batch.logprob)
-    return _Attach.apply(batch.logprob, result.loss, result.gradient)
+    result = loss.evaluate(batch, mask, reduction, metrics, gradient=_attaches(batch.logprob))
+    return _attach(batch.logprob, result.loss, result.gradient)
+
+
+@_outside_graphs
+def differentiable_selection(
+    loss: PolicyLoss, batch: Batch, group: Any, scale: float, metrics: Metrics | None
+) -> SelectedEvaluation:
+    """`PolicyLoss.select_evaluate` of torch tensors."""
+    gradient = _attaches(batch.logprob)
+    result = select_evaluate(loss, batch, group, scale, metrics, gradient)
+    attached = _attach(batch.logprob, result.loss, result.gradient)
+    return dataclasses.replace(result, loss=attached)

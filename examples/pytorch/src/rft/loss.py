@@ -7,26 +7,18 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Mapping
-from ctypes import byref, c_void_p, pointer
-from dataclasses import dataclass
+from ctypes import byref, c_void_p
 from typing import Any
 
 from . import _abi
 from ._library import call, library
-from .batch import Array, Batch, Borrowed
+from .batch import Array, Batch
 from .errors import Code, RftError
-from .metrics import COPIED_BYTES, Metrics, new_values
+from .evaluation import Evaluation, SelectedEvaluation, evaluate, select_evaluate
+from .metrics import Metrics
 from .registry import Registry, default_registry, encode
-from .selection import Reduction, Report, Selection, group_of, keep_all, select
-from .tensors import is_torch, library_of
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Loss and gradient of one micro-batch."""
-
-    loss: float  #: this micro-batch's part: the parts add up to the optimizer batch's loss
-    gradient: Array | None  #: d loss / d logprob, shape and place of logprob; float32 or float64
+from .selection import Reduction, Report, Selection, collectives_of, keep_all, select
+from .tensors import is_torch
 
 
 class PolicyLoss:
@@ -42,6 +34,7 @@ class PolicyLoss:
         self.registry = registry or default_registry()
         self.name = name
         self.table: _abi.PolicyLoss = self.registry.find(name)
+        self.one_pass: _abi.OnePass | None = self.registry.one_pass(self.table)
         self.config: dict[str, Any] = self.registry.resolve(name, config)
         self.preset: dict[str, Any] | None = None
         self._arguments = (name, dict(config), registry)
@@ -112,19 +105,9 @@ class PolicyLoss:
 
         Gives the masks and a report, `(masks, report)`. Where one rank fails, all raise RftError.
         """
-        collectives = group_of(group)
+        collectives = collectives_of(self, group)
         if not self.table.selection_begin:
             return keep_all(self, batches, collectives)
-        if (
-            collectives is not None
-            and collectives.size > 1
-            and not self.table.capabilities & _abi.LOSS_COLLECTIVES
-        ):
-            raise RftError(
-                Code.UNIMPLEMENTED,
-                f"policy loss {self.name} selects in one process only: expected a group of 1 rank, "
-                f"found {collectives.size}",
-            )
         return select(self, batches, collectives)
 
     # ----------------------------------------------------------------------------------------- loss
@@ -166,38 +149,39 @@ class PolicyLoss:
     ) -> Evaluation:
         """Loss and gradient of one micro-batch as numbers, of torch tensors or NumPy arrays. The
         arguments are those of the call; `gradient` False: only the loss is wanted."""
-        borrowed = Borrowed(batch, mask)
-        arrays = library_of(batch.logprob, "logprob")
-        buffer = arrays.new_gradient(batch.logprob) if gradient else None
-        view = None if buffer is None else arrays.view(buffer, "gradient")
-        part = new_values(self.table)
-        output = _abi.sized(
-            _abi.Output,
-            gradient=None if view is None else pointer(view.tensor),
-            metrics=part,
-            metric_count=self.table.metric_count,
-        )
-        counts = _abi.sized(_abi.Reduction, **vars(reduction or Reduction()))
-        call(
-            self.table.evaluate,
-            self.handle,
-            byref(borrowed.struct),
-            borrowed.kept,
-            byref(counts),
-            byref(output),
-        )
-        placed = None if buffer is None else arrays.from_host(buffer, batch.logprob)
-        copied = borrowed.copied_bytes + (0 if placed is None else arrays.copied_bytes(placed))
-        if metrics is not None:
-            metrics.add(_abi.METRIC_EVALUATE, part, copied)
-        return Evaluation(output.loss, placed)
+        return evaluate(self, batch, mask, reduction, metrics, gradient)
+
+    # --------------------------------------------------------------------------- selection and loss
+
+    def select_evaluate(
+        self,
+        batch: Batch,
+        group: Any = None,
+        scale: float = 1.0,
+        metrics: Metrics | None = None,
+    ) -> SelectedEvaluation:
+        """`select` and the loss at once, for an optimizer batch that is one micro-batch on each
+        rank. Where the plugin has a function for it, and there is one rank, it reads the tensors
+        once.
+
+        `group` is that of `select`, and every rank of it makes this call, one that has no token
+        with a batch of no row or an empty mask. `scale` is that of Reduction. `metrics` is given
+        those of the selection too. torch tensors and NumPy arrays go alike.
+
+        Gives what the separate calls give; the loss may be added up in another order.
+        """
+        # What is no batch fails on this rank where the others hear of it.
+        if not is_torch(getattr(batch, "logprob", None)):
+            return select_evaluate(self, batch, group, scale, metrics, gradient=True)
+        from .autograd import differentiable_selection
+
+        return differentiable_selection(self, batch, group, scale, metrics)
 
     def metrics(self, report: Report | None = None) -> Metrics:
         """A new collection of metrics, that begins with those of a selection."""
         made = Metrics(self.table)
         if report is not None:
-            copied_bytes = int(report.metrics[COPIED_BYTES])
-            made.add(_abi.METRIC_SELECTION, report.values, copied_bytes)
+            made.add_report(report)
         return made
 
 

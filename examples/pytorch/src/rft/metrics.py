@@ -15,6 +15,8 @@ from ._library import library, text
 if TYPE_CHECKING:
     import torch
 
+    from .selection import Report
+
 #: Bytes that tensors on a device cost, to the CPU and back.
 COPIED_BYTES = "rft.copied_bytes"
 
@@ -42,6 +44,10 @@ class Metrics:
         values = type(self._total)(*part)
         library().rft_metrics_combine(byref(self._table), phase, self._total, values)
         self._copied_bytes += copied_bytes
+
+    def add_report(self, report: Report) -> None:
+        """Folds in the metrics of a selection."""
+        self.add(_abi.METRIC_SELECTION, report.values, int(report.metrics[COPIED_BYTES]))
 
     def all_reduce(self, group: torch.distributed.ProcessGroup | None) -> None:
         """Combines over the ranks of a process group, on every one of them. Once, at the end."""

@@ -180,6 +180,11 @@ class Registry:
         call(library().rft_registry_find_policy_loss, self.handle, name.encode(), byref(loss))
         return loss.contents
 
+    def one_pass(self, loss: _abi.PolicyLoss) -> _abi.OnePass | None:
+        """The one-pass functions of the plugin that a loss of `find` belongs to."""
+        found = library().rft_registry_one_pass(self.handle, byref(loss))
+        return found.contents if found else None
+
     def schema(self, name: str) -> dict[str, Any]:
         """The JSON Schema of a policy loss's config."""
         return json.loads(self.find(name).config_schema)

@@ -98,6 +98,23 @@ def group_of(group: Any) -> Collectives | None:
     return None
 
 
+def collectives_of(loss: PolicyLoss, group: Any) -> Collectives | None:
+    """The collectives for a call of a loss, which has to be able to use them."""
+    collectives = group_of(group)
+    if (
+        collectives is not None
+        and collectives.size > 1
+        and loss.table.selection_begin
+        and not loss.table.capabilities & _abi.LOSS_COLLECTIVES
+    ):
+        raise RftError(
+            Code.UNIMPLEMENTED,
+            f"policy loss {loss.name} selects in one process only: expected a group of 1 rank, "
+            f"found {collectives.size}",
+        )
+    return collectives
+
+
 class _Running:
     """A selection between begin and end."""
 
@@ -133,7 +150,7 @@ class _Running:
         struct = None if collectives is None else byref(collectives.struct)
         call(self._table.selection_finish, self._handle, struct, byref(report))
         masks = [self._mask(k) for k in range(len(self._likes))]
-        return Selection(masks, _report(self._table, report, values, self._copied_bytes))
+        return Selection(masks, report_of(self._table, report, values, self._copied_bytes))
 
     def _mask(self, index: int) -> Array:
         like = self._likes[index]
@@ -146,7 +163,8 @@ class _Running:
         return placed
 
 
-def _report(table: _abi.PolicyLoss, counts: Any, values: Values, copied_bytes: int) -> Report:
+def report_of(table: _abi.PolicyLoss, counts: Any, values: Values, copied_bytes: int) -> Report:
+    """The report of a selection: its counts, and the values of its metrics."""
     metrics = Metrics(table)
     metrics.add(_abi.METRIC_SELECTION, values, copied_bytes)
     return Report(
@@ -209,7 +227,7 @@ def keep_all(
     if problem is not None:
         raise problem
     counts.kept_tokens = counts.valid_tokens
-    return Selection(masks, _report(loss.table, counts, new_values(loss.table), 0))
+    return Selection(masks, report_of(loss.table, counts, new_values(loss.table), 0))
 
 
 def _sequences(valid: Array, cu_seqlens: Array | None) -> int:
