@@ -63,6 +63,7 @@ typedef struct token_range {
   int64_t constrained;
   int64_t above_count;
   int64_t open_count;
+  float least; ///< for the next block's bracket
   m2po_tally below;
   m2po_tally above;
   m2po_tally open;
@@ -87,11 +88,12 @@ typedef struct one_pass {
 
 static const rft_view every_token = {.element = RFT_ELEMENT_UNSUPPORTED};
 
-static bool add_open(token_range *range, float square)
+static bool add_open(token_range *range, float square, float advantage)
 {
   m2po_tally_add(&range->open, (double)square, false);
   ++range->open_count;
-  return isfinite(square) && m2po_squares_append(&range->squares, false, (double)square);
+  return isfinite(square) && isfinite(advantage) &&
+         m2po_squares_append(&range->squares, false, (double)square);
 }
 
 static bool collect_open(token_range *range, const m2po_block *block, const m2po_sighting *sighting)
@@ -101,7 +103,7 @@ static bool collect_open(token_range *range, const m2po_block *block, const m2po
     for (; open != 0; open &= open - 1) {
       const int64_t i = first + __builtin_ctzll(open);
       const float d = block->policy[i] - block->reference[i];
-      if (!add_open(range, d * d)) {
+      if (!add_open(range, d * d, block->advantages[i])) {
         return false;
       }
     }
@@ -109,14 +111,29 @@ static bool collect_open(token_range *range, const m2po_block *block, const m2po
   return true;
 }
 
-static bool take_sums(const one_pass *job, token_range *range, m2po_sighting *sighting)
+// Sums that are exact need a bracket whose `least` is not too small; one that is as small as it may
+// be leaves the least over.
+static bool take_sums(const one_pass *job, token_range *range, const m2po_block *block,
+                      m2po_sighting *sighting)
 {
   const m2po_kernels *const kernels = job->evaluation.kernels;
+  const float safe = m2po_tally_safe_least(job->bracket.low);
   range->constrained += sighting->constrained;
   range->above_count += sighting->above_count;
-  return m2po_tally_add_block(&range->below, kernels, sighting->below, job->bracket.low) &&
-         (sighting->above_count == 0 ||
-          m2po_tally_add_above(&range->above, kernels, sighting->above, job->bracket.high));
+  if (sighting->above_count != 0 &&
+      !m2po_tally_add_above(&range->above, kernels, sighting->above, job->bracket.high)) {
+    return false;
+  }
+  const double below = sighting->below;
+  if (!m2po_tally_add_below(&range->below, kernels, sighting, range->least)) {
+    const m2po_bracket careful = {job->bracket.low, job->bracket.high, safe};
+    kernels->sight(block, &careful, job->all_tokens, sighting);
+    if (!m2po_tally_add_below(&range->below, kernels, sighting, safe)) {
+      return false;
+    }
+  }
+  range->least = m2po_tally_next_least(below, safe);
+  return true;
 }
 
 // False: not by this way.
@@ -135,11 +152,12 @@ static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t c
                        &block)) {
     return false;
   }
-  evaluation->kernels->step(&block, &job->bracket, &evaluation->formula, job->all_tokens, slope,
-                            keep, &sighting, &valuation);
+  const m2po_bracket bracket = {job->bracket.low, job->bracket.high, range->least};
+  evaluation->kernels->step(&block, &bracket, &evaluation->formula, job->all_tokens, slope, keep,
+                            &sighting, &valuation);
   m2po_part *const part = &evaluation->parts[start / M2PO_CHUNK];
   if (!m2po_evaluation_take(evaluation, start, count, slope, &valuation, part) ||
-      !take_sums(job, range, &sighting) || !collect_open(range, &block, &sighting)) {
+      !take_sums(job, range, &block, &sighting) || !collect_open(range, &block, &sighting)) {
     return false;
   }
   if (keep == keep_copy) {
@@ -154,6 +172,7 @@ static void do_range(void *context, int64_t index)
 {
   one_pass *const job = context;
   token_range *const range = &job->ranges[index];
+  range->least = m2po_tally_safe_least(job->bracket.low);
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     if (start % M2PO_CHUNK == 0) {

@@ -32,6 +32,7 @@ typedef struct gathering {
   const m2po_config *config;
   const m2po_rule *rule;
   const m2po_kernels *kernels; ///< NULL where the batch does not fit them
+  m2po_bracket bracket;        ///< for them: candidates are open
   rft_batch_view batch;
   m2po_pair pair; ///< the policy that m compares, relative to the behavior policy
   m2po_gathered *gathered;
@@ -146,9 +147,8 @@ static bool read_block(const gathering *job, token_range *range, int64_t start, 
 static bool take_sighting(const gathering *job, token_range *range, int64_t start, int64_t count,
                           m2po_sighting *sighting)
 {
-  const float bound = m2po_candidate_bound(job->rule);
   if (!sighting->plain ||
-      !m2po_tally_add_block(&range->rest, job->kernels, sighting->below, bound)) {
+      !m2po_tally_add_below(&range->rest, job->kernels, sighting, job->bracket.least)) {
     return false;
   }
   range->constrained += sighting->constrained;
@@ -184,7 +184,6 @@ static bool add_candidates(const gathering *job, token_range *range, int64_t sta
 static bool read_fast(const gathering *job, token_range *range, int64_t start, int64_t count,
                       bool *done)
 {
-  const m2po_bracket bracket = {m2po_candidate_bound(job->rule), FLT_MAX};
   const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
   m2po_stage stage;
   m2po_block block;
@@ -193,7 +192,7 @@ static bool read_fast(const gathering *job, token_range *range, int64_t start, i
   if (!m2po_stage_load(&job->batch, &job->pair, &all, start, count, &stage, &block)) {
     return true;
   }
-  job->kernels->sight(&block, &bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
+  job->kernels->sight(&block, &job->bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
   if (!take_sighting(job, range, start, count, &sighting)) {
     return true;
   }
@@ -336,6 +335,8 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
   if (code != RFT_OK) {
     return code;
   }
+  const float bound = m2po_candidate_bound(rule);
+  job.bracket = (m2po_bracket){bound, FLT_MAX, m2po_tally_safe_least(bound)};
   job.kernels = m2po_stage_fits(&job.batch, &job.pair) ? instance->kernels : NULL;
   const size_t words = (size_t)(job.batch.count / M2PO_WORD_BITS) + 1;
   *gathered = (m2po_gathered){.rows = job.batch.rows,

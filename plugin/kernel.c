@@ -118,15 +118,15 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
 }
 
 /// A sighting in progress: sums, and in each element counts and the largest so far.
-typedef struct totals {
+typedef struct running_totals {
   part_sums below;
   words left;
   words constrained;
   words above;
   words sizes;
-} totals;
+} running_totals;
 
-SPECIALIZED void note(m2po_sighting *sighting, totals *totals, const token_vector *tokens,
+SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const token_vector *tokens,
                       const standing *found, const m2po_bracket *bracket, int64_t i, int v,
                       bool cuts)
 {
@@ -145,7 +145,7 @@ SPECIALIZED void note(m2po_sighting *sighting, totals *totals, const token_vecto
   }
 }
 
-static inline void conclude(m2po_sighting *sighting, const totals *totals)
+static inline void conclude(m2po_sighting *sighting, const running_totals *totals)
 {
   const int32_t left = largest(totals->left);
   memcpy(&sighting->largest_left, &left, sizeof left);
@@ -165,7 +165,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = *bracket;
-  totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
+  running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
   memset(sighting->valid, 0, sizeof sighting->valid);
   memset(sighting->open, 0, sizeof sighting->open);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
@@ -337,7 +337,7 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
   const m2po_bracket bounds = *bracket;
   const formula_vector constants = constants_of(formula);
   part_sums sums = {{{0}}};
-  totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
+  running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
   memset(sighting->open, 0, sizeof sighting->open);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     lanes advantage;

@@ -35,17 +35,20 @@ typedef struct m2po_block {
 typedef struct m2po_bracket {
   float low;
   float high;
+  float least; ///< a power of two: smaller m are not summed but left over
 } m2po_bracket;
 
 /// A block as the selection sees it.
 typedef struct m2po_sighting {
-  uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position
+  uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position; sight alone sets it
   uint64_t open[M2PO_BLOCK_WORDS];  ///< of T, inside the bracket
-  float below[M2PO_BLOCK];          ///< m of the tokens of T below the bracket, 0 elsewhere
-  float above[M2PO_BLOCK];          ///< likewise
-  int64_t constrained;              ///< |T|
+  double below;                     ///< sum of m of the tokens of T below the bracket
+  float left[M2PO_BLOCK];           ///< those of them that are less than `least`, 0 elsewhere
+  float largest_left;
+  float above[M2PO_BLOCK]; ///< m of the tokens of T above the bracket, 0 elsewhere, if any is there
+  int64_t constrained;     ///< |T|
   int64_t above_count;
-  bool plain; ///< d and A of every valid token are finite, and so is their product
+  bool plain; ///< d of every valid token is finite, and A of those above the bracket
 } m2po_sighting;
 
 /// What turns a ratio into loss and gradient: the importance sampling surrogate.

@@ -59,10 +59,8 @@ static void add_square(square_sample *sample, float square)
 }
 
 // What kernels saw of a block: all of T, and that m is over the bound where the bit says so.
-static void add_block(square_sample *sample, const m2po_kernels *kernels, const m2po_block *block,
-                      m2po_sighting *sighting)
+static void add_block(square_sample *sample, const m2po_block *block, const m2po_sighting *sighting)
 {
-  float least;
   int64_t over = 0;
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
     for (uint64_t open = sighting->open[word]; open != 0; open &= open - 1) {
@@ -73,7 +71,7 @@ static void add_block(square_sample *sample, const m2po_kernels *kernels, const 
     }
   }
   sample->bins[0].count += (double)(sighting->constrained - over);
-  sample->bins[0].sum += kernels->take(sighting->below, 0x1p-149F, &least);
+  sample->bins[0].sum += sighting->below;
 }
 
 // A number in [0, bound) that depends on `index` in no simple way.
@@ -88,7 +86,7 @@ static void read_sample(const rft_instance *instance, const rft_batch_view *batc
                         const m2po_pair *pair, float bound, square_sample *sample)
 {
   const bool all = instance->config.selection == M2PO_ALL_TOKENS;
-  const m2po_bracket bracket = {bound, FLT_MAX};
+  const m2po_bracket bracket = {bound, FLT_MAX, 0x1p-149F}; // any sum will do
   const int64_t wanted = batch->count / ((int64_t)ONE_IN * M2PO_BLOCK);
   const int64_t blocks = wanted < MOST_BLOCKS ? wanted : MOST_BLOCKS;
   const int64_t stretch = batch->count / (blocks * RUNS);
@@ -104,7 +102,7 @@ static void read_sample(const rft_instance *instance, const rft_batch_view *batc
     const m2po_block block = m2po_stage_block(&stage);
     instance->kernels->sight(&block, &bracket, all, &sighting);
     if (good && sighting.plain) {
-      add_block(sample, instance->kernels, &block, &sighting);
+      add_block(sample, &block, &sighting);
     }
   }
   // At most: what no square is above.
@@ -124,7 +122,7 @@ m2po_bracket m2po_guess_bracket(const rft_instance *instance, const m2po_rule *r
                                 const rft_batch_view *batch, const m2po_pair *pair)
 {
   const float bound = m2po_candidate_bound(rule);
-  m2po_bracket bracket = {bound, FLT_MAX};
+  m2po_bracket bracket = {.low = bound, .high = FLT_MAX};
   if (batch->count < LEAST_COUNT || !(bound >= 0) || isinf(bound)) {
     return bracket;
   }

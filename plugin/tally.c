@@ -3,6 +3,7 @@
 
 #include "tally.h"
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -45,15 +46,31 @@ static void add_exactly(m2po_tally *tally, double sum)
   m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
 }
 
-bool m2po_tally_add_block(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
-                          float ceiling)
+float m2po_tally_safe_least(float low)
 {
-  float top = ceiling;
-  if (isinf(top) && isinf(kernels->take(squares, INFINITY, &top))) {
+  return low > 0 ? power_below(low < FLT_MAX ? low : FLT_MAX, EXACT_SPAN) : 0x1p-149F;
+}
+
+float m2po_tally_next_least(double sum, float safe)
+{
+  const float least = sum > 0 ? power_below((float)sum, EXACT_RANGE - 2) : safe;
+  return least < safe ? least : safe;
+}
+
+static bool is_exact(double sum, float least)
+{
+  return sum < ldexp((double)least, EXACT_RANGE);
+}
+
+bool m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting,
+                          float least)
+{
+  if (!is_exact(sighting->below, least)) {
     return false;
   }
-  while (top > 0) {
-    add_exactly(tally, kernels->take(squares, power_below(top, EXACT_SPAN), &top));
+  add_exactly(tally, sighting->below);
+  for (float top = sighting->largest_left; top > 0;) {
+    add_exactly(tally, kernels->take(sighting->left, power_below(top, EXACT_SPAN), &top));
   }
   return true;
 }
@@ -64,7 +81,7 @@ bool m2po_tally_add_above(m2po_tally *tally, const m2po_kernels *kernels, float 
   float none;
   const float least = power_below(floor, 0);
   const double sum = kernels->take(squares, least, &none);
-  if (!(sum < ldexp((double)least, EXACT_RANGE))) {
+  if (!is_exact(sum, least)) {
     return false;
   }
   add_exactly(tally, sum);

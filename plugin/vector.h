@@ -9,6 +9,7 @@
 #ifndef M2PO_VECTOR_H
 #define M2PO_VECTOR_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -62,6 +63,18 @@ static inline floats masked(words where, floats values)
   return (floats)(where & (words)values);
 }
 
+/// For each of LANES bytes 1 where it is not 0, else 0.
+static inline void store_nonzero(uint8_t *to, const uint8_t *from)
+{
+  typedef uint8_t bytes __attribute__((vector_size(16)));
+  for (int i = 0; i < LANES; i += 16) {
+    bytes values;
+    memcpy(&values, from + i, sizeof values);
+    values = (bytes)(values != 0) & 1;
+    memcpy(to + i, &values, sizeof values);
+  }
+}
+
 #ifdef __SSE2__
 
 /// Orders what was stored past the caches before what is stored later.
@@ -91,6 +104,12 @@ static inline words nonzero_bytes(const uint8_t *bytes)
 {
   const __m128i all = _mm_loadu_si128((const __m128i *)bytes);
   return (words)_mm512_maskz_set1_epi32(_mm_test_epi8_mask(all, all), -1);
+}
+
+/// Is one of them -1?
+static inline bool any(words where)
+{
+  return _mm512_movepi32_mask((__m512i)where) != 0;
 }
 
 static inline words larger(words left, words right)
@@ -146,6 +165,11 @@ static inline void store_past_caches(float *address, floats values)
 static inline words nonzero_bytes(const uint8_t *bytes)
 {
   return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes)) > 0;
+}
+
+static inline bool any(words where)
+{
+  return _mm256_movemask_ps((__m256)where) != 0;
 }
 
 static inline words larger(words left, words right)
@@ -209,6 +233,11 @@ static inline words nonzero_bytes(const uint8_t *bytes)
   return (words)_mm_unpacklo_epi16(narrow, zero) > 0;
 }
 
+static inline bool any(words where)
+{
+  return _mm_movemask_ps((__m128)where) != 0;
+}
+
 static inline words larger(words left, words right)
 {
   const words is = left > right;
@@ -268,6 +297,11 @@ static inline words nonzero_bytes(const uint8_t *bytes)
   memcpy(&four, bytes, sizeof four);
   const uint16x8_t narrow = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
   return (words)vmovl_u16(vget_low_u16(narrow)) != 0;
+}
+
+static inline bool any(words where)
+{
+  return vmaxvq_u32((uint32x4_t)where) != 0;
 }
 
 static inline words larger(words left, words right)
