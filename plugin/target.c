@@ -19,9 +19,9 @@
 
 enum {
   SAVES_YMM = 0x6, // XCR0: what the system saves of the vector registers
-  SAVES_ZMM = 0xE6,
-  AVX512_NEEDED = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL
+  SAVES_ZMM = 0xE6
 };
+static const uint32_t avx512_needed = bit_AVX512F | bit_AVX512DQ | bit_AVX512BW | bit_AVX512VL;
 
 __attribute__((target("xsave"))) static uint64_t saved_registers(void)
 {
@@ -37,7 +37,7 @@ void m2po_targets(const m2po_kernels *found[M2PO_TARGETS + 1])
   const bool asked = __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0;
   const uint64_t saved = asked && (ecx & bit_OSXSAVE) != 0 ? saved_registers() : 0;
   const uint32_t has = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 ? ebx : 0;
-  if ((saved & SAVES_ZMM) == SAVES_ZMM && (has & AVX512_NEEDED) == AVX512_NEEDED) {
+  if ((saved & SAVES_ZMM) == SAVES_ZMM && (has & avx512_needed) == avx512_needed) {
     *found++ = &m2po_kernels_avx512;
   }
   if ((saved & SAVES_YMM) == SAVES_YMM && (has & bit_AVX2) != 0) {
