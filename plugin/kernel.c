@@ -95,6 +95,13 @@ static inline bool cuts_at(const m2po_bracket *bracket)
   return bracket->high < FLT_MAX;
 }
 
+/// The same for a loop that compares with the high end in any case: where there is none, not even
+/// an infinite m is above it.
+static inline m2po_bracket bounds_of(const m2po_bracket *bracket)
+{
+  return (m2po_bracket){bracket->low, cuts_at(bracket) ? bracket->high : INFINITY, bracket->least};
+}
+
 /// Where tokens of T stand.
 typedef struct standing {
   words in; ///< of T
@@ -164,7 +171,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
                               bool cuts, m2po_sighting *sighting)
 {
   const m2po_block own = *block; // which no store can change
-  const m2po_bracket bounds = *bracket;
+  const m2po_bracket bounds = bounds_of(bracket);
   running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
   memset(sighting->valid, 0, sizeof sighting->valid);
   memset(sighting->open, 0, sizeof sighting->open);
@@ -334,7 +341,7 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
                              uint8_t *keep, m2po_sighting *sighting, m2po_valuation *valuation)
 {
   const m2po_block own = *block; // which no store can change
-  const m2po_bracket bounds = *bracket;
+  const m2po_bracket bounds = bounds_of(bracket);
   const formula_vector constants = constants_of(formula);
   part_sums sums = {{{0}}};
   running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};

@@ -39,11 +39,11 @@ static token token_at(const m2po_block *block, int64_t i)
   return (token){true, block->advantages[i], block->policy[i] - block->reference[i]};
 }
 
-static bool is_plain(const m2po_block *block)
+static bool all_finite(const m2po_block *block)
 {
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
-    if (!isfinite(it.log_ratio * it.advantage)) {
+    if (!isfinite(it.log_ratio) || !isfinite(it.advantage)) {
       return false;
     }
   }
@@ -81,7 +81,8 @@ static bool has_bit(const uint64_t bits[M2PO_BLOCK_WORDS], int64_t i)
 void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
                   m2po_sighting *sighting)
 {
-  *sighting = (m2po_sighting){.plain = is_plain(block)};
+  part_sums below = {{0}};
+  *sighting = (m2po_sighting){.plain = all_finite(block)};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     if (it.valid) {
@@ -94,7 +95,12 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
     ++sighting->constrained;
     switch (stand(square, bracket)) {
     case BELOW:
-      sighting->below[i] = square;
+      if (square >= bracket->least) {
+        below.part[i % SUM_PARTS] += (double)square;
+      } else {
+        sighting->left[i] = square;
+        sighting->largest_left = fmaxf(sighting->largest_left, square);
+      }
       break;
     case INSIDE:
       set_bit(sighting->open, i);
@@ -105,6 +111,7 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
       break;
     }
   }
+  sighting->below = total(&below);
 }
 
 double scalar_take(float values[M2PO_BLOCK], float least, float *largest)
@@ -153,7 +160,7 @@ void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float
     sums.part[i % SUM_PARTS] += (double)term;
     slope[i] = 0.0F - term * formula->weight;
   }
-  *valuation = (m2po_valuation){total(&sums), is_plain(block)};
+  *valuation = (m2po_valuation){total(&sums), all_finite(block)};
 }
 
 void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
@@ -161,12 +168,15 @@ void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2p
                  m2po_valuation *valuation)
 {
   scalar_sight(block, bracket, all, sighting);
+  sighting->plain = true; // an advantage that counts shows in the sum
   part_sums sums = {{0}};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     const bool above =
         is_constrained(&it, all) && stand(it.log_ratio * it.log_ratio, bracket) == ABOVE;
     const float term = term_of(&it, !above, formula);
+    const bool plain = isfinite(it.log_ratio) && (!above || isfinite(it.advantage));
+    sighting->plain = sighting->plain && plain;
     keep[i] = it.valid && !above ? 1 : 0;
     slope[i] = 0.0F - term * formula->weight;
     sums.part[i % SUM_PARTS] += has_bit(sighting->open, i) ? 0.0 : (double)term;
