@@ -69,6 +69,7 @@ for job in "$@"; do
     need python3-wheel python_has wheel
     need python3-pip python_has pip
     need python3-venv python_has ensurepip
+    need valgrind command -v valgrind
     ;;
   esac
   case $job in
@@ -99,13 +100,16 @@ for job in "$@"; do
     need clang-format command -v clang-format
     need clang-tidy command -v clang-tidy
     need cppcheck command -v cppcheck
+    need valgrind has_header valgrind/callgrind.h
     ;;
   esac
   case $job in
   ci)
     need g++ command -v g++
     need clang command -v clang
-    need valgrind command -v valgrind
+    need gcc-aarch64-linux-gnu command -v aarch64-linux-gnu-gcc
+    need libc6-dev-arm64-cross test -e /usr/aarch64-linux-gnu/include/stdio.h
+    need qemu-user command -v qemu-aarch64
     need locales test -e /usr/share/i18n/locales/de_DE
     ;;
   esac
