@@ -40,7 +40,7 @@ class Plan:
 
 PLANS = {
     "quick": Plan({1 << 20: 7}, (1,), False),
-    "full": Plan({1 << 16: 21, 1 << 20: 11, 1 << 23: 5}, (1, 2), True),
+    "full": Plan({1 << 16: 15, 1 << 20: 9, 1 << 23: 5}, (1, 2), True),
 }
 
 

@@ -9,11 +9,11 @@ import ctypes
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ctypes import POINTER, byref, c_double, c_int32, c_void_p
+from ctypes import byref, c_double, c_void_p
 
 import rft
 from rft import _abi
-from rft._library import library, text
+from rft._library import text
 from rft.batch import Borrowed
 from rft.errors import Code, RftError
 from rft.torch_arrays import view
@@ -24,30 +24,6 @@ from batches import Batch, Outputs
 TARGETS = ("avx512", "avx2", "baseline")
 
 Call = Callable[[], None]
-
-
-class _OnePass(ctypes.Structure):
-    """rft_one_pass."""
-
-    _fields_ = [
-        ("struct_size", ctypes.c_uint32),
-        ("reserved", ctypes.c_uint32),
-        ("evaluate", c_void_p),
-        (
-            "select_evaluate",
-            ctypes.CFUNCTYPE(
-                c_int32,
-                c_void_p,
-                POINTER(_abi.Batch),
-                c_void_p,
-                c_double,
-                POINTER(_abi.Tensor),
-                POINTER(_abi.SelectionReport),
-                POINTER(_abi.Output),
-                POINTER(_abi.Error),
-            ),
-        ),
-    ]
 
 
 @contextmanager
@@ -66,8 +42,6 @@ class Plugin:
         self.threads = threads
         self.registry = rft.Registry([os.environ["RFT_PLUGIN_PATH"]], threads=threads)
         self.losses = dict(self._losses())
-        plugin = library().rft_registry_plugin(self.registry.handle, 0).contents
-        self._one_pass = _OnePass.from_address(plugin.get_extension(b"rft.plugin.one_pass/1"))
 
     def _losses(self) -> Iterator[tuple[str, rft.PolicyLoss]]:
         for target in TARGETS:
@@ -84,8 +58,9 @@ class Plugin:
 
     def one_pass(self, target: str, batch: Prepared) -> Call:
         """Mask, loss and gradient by rft_one_pass.select_evaluate."""
-        given = (
-            self.losses[target].handle,
+        loss = self.losses[target]
+        function, given = loss.one_pass.select_evaluate, (
+            loss.handle,
             byref(batch.batch),
             None,
             0.0,
@@ -94,7 +69,6 @@ class Plugin:
             byref(batch.output),
             byref(batch.error),
         )
-        function = self._one_pass.select_evaluate
         return lambda: batch.check(function(*given))
 
     def separate(self, target: str, batch: Prepared) -> Call:
