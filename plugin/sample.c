@@ -14,7 +14,8 @@ enum {
   RUNS = M2PO_BLOCK / RUN, // of a block
   LEAST_COUNT = 32 * M2PO_BLOCK,
   ONE_IN = 16, // blocks
-  MOST_BLOCKS = 64
+  MOST_BLOCKS = 64,
+  FIRST_LOOK = 2 // blocks
 };
 
 // Squares over the bound are counted by size: bins of a sixteenth of a power of two.
@@ -81,6 +82,18 @@ static int64_t scatter(int64_t index, int64_t bound)
   return (int64_t)((mixed >> 32) % (uint64_t)bound);
 }
 
+// Is the mean so small that nothing will have to go, so that more of a sample tells nothing more?
+static bool is_far_below(const square_sample *sample, double threshold)
+{
+  double count = 0;
+  double sum = 0;
+  for (int64_t i = 0; i < BINS; ++i) {
+    count += sample->bins[i].count;
+    sum += sample->bins[i].sum;
+  }
+  return sum < threshold / 4 * count;
+}
+
 // What is wrong in a block is found later: here it is only left out.
 static void read_sample(const rft_instance *instance, const rft_batch_view *batch,
                         const m2po_pair *pair, float bound, square_sample *sample)
@@ -103,6 +116,9 @@ static void read_sample(const rft_instance *instance, const rft_batch_view *batc
     instance->kernels->sight(&block, &bracket, all, &sighting);
     if (good && sighting.plain) {
       add_block(sample, &block, &sighting);
+    }
+    if (b + 1 == FIRST_LOOK && is_far_below(sample, instance->config.m2_threshold)) {
+      break;
     }
   }
   // At most: what no square is above.
