@@ -108,7 +108,7 @@ static void read_sample(const rft_instance *instance, const rft_batch_view *batc
   for (int64_t b = 0; b < blocks; ++b) {
     bool good = true;
     for (int64_t r = 0; r < RUNS; ++r) {
-      const int64_t index = b * RUNS + r;
+      const int64_t index = r * blocks + b; // every block has runs from all over the batch
       const int64_t start = index * stretch + scatter(index, stretch - RUN);
       good = m2po_stage_copy(batch, pair, start, RUN, r * RUN, &stage) && good;
     }
