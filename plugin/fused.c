@@ -6,6 +6,7 @@
 #include "evaluation.h"
 #include "gather.h"
 #include "loss.h"
+#include "metrics.h"
 #include "sample.h"
 #include "select.h"
 #include "support/error.h"
@@ -19,6 +20,17 @@
 // ------------------------------------------------------------------------ by the separate
 // functions
 
+// What a selection writes into a report.
+static void copy_report(const rft_selection_report *found, rft_selection_report *report)
+{
+  report->valid_tokens = found->valid_tokens;
+  report->kept_tokens = found->kept_tokens;
+  report->sequences = found->sequences;
+  for (int i = 0; report->metrics != NULL && i < M2PO_MASKED_FRACTION; ++i) {
+    report->metrics[i] = found->metrics[i];
+  }
+}
+
 // `problem`: an argument is wrong, as the other ranks have to be told (P17); code RFT_OK: none is.
 static int32_t select_then_evaluate(const rft_instance *instance, const rft_batch *batch,
                                     const rft_collectives *collectives, double scale,
@@ -26,6 +38,10 @@ static int32_t select_then_evaluate(const rft_instance *instance, const rft_batc
                                     rft_selection_report *report, rft_output *output,
                                     rft_error *error)
 {
+  // The caller's report stays as it is where the evaluation fails.
+  double metrics[M2PO_METRIC_COUNT];
+  rft_selection_report found = {
+      .struct_size = sizeof found, .metrics = metrics, .metric_count = M2PO_METRIC_COUNT};
   rft_selection *selection = NULL;
   int32_t code = m2po_selection_begin(instance, &selection, error);
   if (code != RFT_OK) {
@@ -36,7 +52,7 @@ static int32_t select_then_evaluate(const rft_instance *instance, const rft_batc
   } else {
     m2po_selection_add(selection, batch, NULL); // finish says it where this fails
   }
-  code = m2po_selection_finish(selection, collectives, report, error);
+  code = m2po_selection_finish(selection, collectives, &found, error);
   if (code == RFT_OK) {
     code = m2po_selection_mask(selection, 0, mask, error);
   }
@@ -45,11 +61,15 @@ static int32_t select_then_evaluate(const rft_instance *instance, const rft_batc
     return code;
   }
   const rft_reduction reduction = {.struct_size = sizeof reduction,
-                                   .valid_tokens = report->valid_tokens,
-                                   .kept_tokens = report->kept_tokens,
-                                   .sequences = report->sequences,
+                                   .valid_tokens = found.valid_tokens,
+                                   .kept_tokens = found.kept_tokens,
+                                   .sequences = found.sequences,
                                    .scale = scale};
-  return m2po_evaluate_once(instance, batch, mask, &reduction, output, error);
+  code = m2po_evaluate_once(instance, batch, mask, &reduction, output, error);
+  if (code == RFT_OK) {
+    copy_report(&found, report);
+  }
+  return code;
 }
 
 // ----------------------------------------------------------------------------------- in one pass
@@ -227,8 +247,10 @@ static void settle_range(void *context, int64_t index)
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
     const double loss = any_open(job, start) ? settle_tokens(job, start, &reader) : 0.0;
+    // A term that overflows float32 has spoilt its slope, too: the total tells.
+    const bool is_sum = count == M2PO_BLOCK || !isfinite(loss);
     evaluation->parts[start / M2PO_CHUNK].measures.loss +=
-        count == M2PO_BLOCK ? loss : m2po_evaluation_loss(evaluation, start, count);
+        is_sum ? loss : m2po_evaluation_loss(evaluation, start, count);
   }
 }
 
@@ -362,7 +384,8 @@ static bool suits_one_pass(const rft_instance *instance, const one_pass *job,
          config->m2_reference == M2PO_CURRENT &&
          evaluation->gradient.element == RFT_ELEMENT_FLOAT32 &&
          m2po_stage_is_flat(&evaluation->gradient) && m2po_stage_is_flat(&job->mask) &&
-         (collectives == NULL || collectives->size == 1);
+         (collectives == NULL ||
+          (RFT_HAS_FIELD(collectives, rft_collectives, all_reduce_sum) && collectives->size == 1));
 }
 
 int32_t m2po_select_evaluate(const rft_instance *instance, const rft_batch *batch,
@@ -382,8 +405,10 @@ int32_t m2po_select_evaluate(const rft_instance *instance, const rft_batch *batc
   if (code == RFT_OK) {
     code = open_mask(&job, batch, mask, &problem);
   }
-  const bool done = code == RFT_OK && m2po_selection_check_report(report, NULL) == RFT_OK &&
-                    suits_one_pass(instance, &job, collectives) &&
+  if (code == RFT_OK) {
+    code = m2po_selection_check_report(report, &problem);
+  }
+  const bool done = code == RFT_OK && suits_one_pass(instance, &job, collectives) &&
                     run(instance, &job, &sums, &kept, &total);
   if (done) {
     const m2po_counts counts = {job.evaluation.weights.valid, job.evaluation.weights.sequences};

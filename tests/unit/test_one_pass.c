@@ -107,6 +107,40 @@ Test(one_pass, an_outlier_anywhere)
   }
 }
 
+// Gradients from 16 MiB on are written past the caches where they are aligned for it: the bits are
+// those of parts that are not.
+Test(one_pass, a_gradient_larger_than_caches)
+{
+  enum { COUNT = (1 << 22) + 1000, PARTS = 3 };
+  static const int64_t sizes[PARTS] = {1 << 21, 1 << 21, 1000};
+  const rft_batch *const batch = large_batch(1, LARGE_STALE, COUNT);
+  const batch_list parts = batch_split(batch, PARTS, sizes);
+  const rft_instance *const instance = m2po_create_on(host_new(HOST_THREADED, 4), "{}");
+  for (int64_t offset = 0; offset <= 48; offset += 48) { // of malloc's 16 bytes past a page
+    const tensor_layout layout = {1, {COUNT, 0}, {1, 0}, false, offset};
+    one_pass_call call = new_call_into(instance, batch, tensor_like(batch->logprob, uint8),
+                                       tensor_new(float32, &layout, NULL));
+    call.output.metrics = NULL;
+    call_at_once(&call);
+    cr_assert_eq(call.code, RFT_OK, "%s", call.error.message);
+    const rft_reduction reduction = reduction_of(&call.report);
+    double loss = 0.0;
+    for (int64_t k = 0, start = 0; k < PARTS; start += sizes[k++]) {
+      const rft_tensor *const mask = tensor_slice(call.mask, start, sizes[k]);
+      const evaluation part = evaluate_ok(instance, parts.batch[k], mask, &reduction, float32);
+      check_same_bytes("gradient", tensor_slice(call.output.gradient, start, sizes[k]),
+                       part.gradient);
+      loss += part.loss;
+    }
+    cr_assert(is_close(call.output.loss, loss, 1e-6), "loss is %.17g, expected %.17g",
+              call.output.loss, loss);
+    if (offset == 0) {
+      const batch_list list = batch_list_of(batch);
+      check_same_bytes("mask", call.mask, select_ok(instance, &list).mask[0]);
+    }
+  }
+}
+
 // Thresholds about the exact mean, where one unit in the last place decides.
 Test(one_pass, thresholds_at_the_mean_and_beside_it)
 {
