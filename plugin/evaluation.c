@@ -179,8 +179,9 @@ static void store_slope(const m2po_evaluation *job, int64_t start, int64_t count
   rft_view_store(&job->gradient, start, count, values);
 }
 
-bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int64_t count,
-                          const float *slope, const m2po_valuation *valuation, m2po_part *part)
+bool m2po_evaluation_take(const m2po_evaluation *evaluation, const m2po_block *block, int64_t start,
+                          int64_t count, const float *slope, const m2po_valuation *valuation,
+                          m2po_part *part)
 {
   const rft_view *const gradient = &evaluation->gradient;
   const bool wanted = rft_view_present(gradient);
@@ -192,9 +193,7 @@ bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int6
     return true;
   }
   if (evaluation->measures) {
-    m2po_inputs inputs;
-    m2po_inputs_load(&evaluation->batch, &evaluation->pair, start, count, &inputs);
-    m2po_measure_ratios(&inputs, evaluation->config, &part->measures);
+    evaluation->kernels->measure(block, evaluation->config->log_ratio_clip, &part->measures);
   }
   if (wanted) {
     store_slope(evaluation, start, count, slope);
@@ -222,7 +221,7 @@ static bool compute_fast(const m2po_evaluation *job, int64_t start, int64_t coun
   float *const slope = m2po_evaluation_place(job, start, count, copy);
   m2po_valuation valuation;
   job->kernels->evaluate(&block, &job->formula, slope, &valuation);
-  if (!m2po_evaluation_take(job, start, count, slope, &valuation, part)) {
+  if (!m2po_evaluation_take(job, &block, start, count, slope, &valuation, part)) {
     return false;
   }
   // Among few tokens the float32 terms of a kernel's sum may cancel to less than what they are

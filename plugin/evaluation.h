@@ -57,8 +57,9 @@ float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, i
 
 /// Takes the gradient and the metrics of positions that kernels have computed, but not the loss.
 /// False: something there is for the general code.
-bool m2po_evaluation_take(const m2po_evaluation *evaluation, int64_t start, int64_t count,
-                          const float *slope, const m2po_valuation *valuation, m2po_part *part);
+bool m2po_evaluation_take(const m2po_evaluation *evaluation, const m2po_block *block, int64_t start,
+                          int64_t count, const float *slope, const m2po_valuation *valuation,
+                          m2po_part *part);
 
 /// The loss of positions [start, start + count), computed in double.
 double m2po_evaluation_loss(const m2po_evaluation *evaluation, int64_t start, int64_t count);

@@ -176,7 +176,7 @@ static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t c
   evaluation->kernels->step(&block, &bracket, &evaluation->formula, job->all_tokens, slope, keep,
                             &sighting, &valuation);
   m2po_part *const part = &evaluation->parts[start / M2PO_CHUNK];
-  if (!m2po_evaluation_take(evaluation, start, count, slope, &valuation, part) ||
+  if (!m2po_evaluation_take(evaluation, &block, start, count, slope, &valuation, part) ||
       !take_sums(job, range, &block, &sighting) || !collect_open(range, &block, &sighting)) {
     return false;
   }

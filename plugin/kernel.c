@@ -397,6 +397,140 @@ static void step(const m2po_block *block, const m2po_bracket *bracket, const m2p
   }
 }
 
+// -------------------------------------------------------------------------------- metrics, in
+// double
+
+typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
+
+static inline doubles each(double value)
+{
+  return (doubles){0} + value;
+}
+
+static inline doubles pick(longs where, doubles yes, doubles no)
+{
+  return (doubles)((where & (longs)yes) | (~where & (longs)no));
+}
+
+/// As m2po_exp, for |x| <= 80.
+static inline doubles wide_exponential(doubles x)
+{
+  const doubles shifted = x * 0x1.71547652b82fep0 + 0x1.8p52;
+  const doubles k = shifted - 0x1.8p52;
+  const doubles r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
+  doubles tail = each(1.0 / 6227020800);
+  tail = tail * r + 1.0 / 479001600;
+  tail = tail * r + 1.0 / 39916800;
+  tail = tail * r + 1.0 / 3628800;
+  tail = tail * r + 1.0 / 362880;
+  tail = tail * r + 1.0 / 40320;
+  tail = tail * r + 1.0 / 5040;
+  tail = tail * r + 1.0 / 720;
+  tail = tail * r + 1.0 / 120;
+  tail = tail * r + 1.0 / 24;
+  tail = tail * r + 1.0 / 6;
+  tail = tail * r + 1.0 / 2;
+  const doubles value = 1.0 + (r + r * r * tail);
+  return (doubles)((longs)value + ((longs)shifted << 52));
+}
+
+/// Sums and extremes in progress.
+typedef struct running_measures {
+  doubles tokens;
+  doubles ratio;
+  doubles k1;
+  doubles k3;
+  doubles beyond;
+  doubles largest_size;
+  doubles largest_ratio;
+  doubles smallest_ratio;
+} running_measures;
+
+/// `valid`: 1 or 0; `d` is 0 where it is 0.
+static inline running_measures measure_tokens(running_measures so_far, doubles d, doubles valid,
+                                              double clip)
+{
+  const doubles size = (doubles)((longs)d & INT64_MAX);
+  const doubles capped = pick(d > clip, each(clip), d);
+  const doubles clamped = pick(capped < -clip, each(-clip), capped);
+  const doubles every_ratio = wide_exponential(clamped);
+  const doubles ratio = every_ratio * valid;
+  const doubles ratio_or_more = pick(valid != 0, every_ratio, each(INFINITY));
+  so_far.tokens += valid;
+  so_far.ratio += ratio;
+  so_far.k1 -= clamped;
+  so_far.k3 += every_ratio - 1.0 - clamped;
+  so_far.beyond -= __builtin_convertvector(size > clip, doubles);
+  so_far.largest_size = pick(size > so_far.largest_size, size, so_far.largest_size);
+  so_far.largest_ratio = pick(ratio > so_far.largest_ratio, ratio, so_far.largest_ratio);
+  so_far.smallest_ratio =
+      pick(ratio_or_more < so_far.smallest_ratio, ratio_or_more, so_far.smallest_ratio);
+  return so_far;
+}
+
+/// The sum of the elements of so many vectors, in an order that vectors don't decide.
+static inline double sum_parts(const doubles parts[VECTORS])
+{
+  part_sums sums;
+  memcpy(&sums, parts, sizeof sums);
+  return total(&sums);
+}
+
+static void conclude_measures(const running_measures part[VECTORS], m2po_measures *measures)
+{
+  doubles tokens[VECTORS];
+  doubles ratio[VECTORS];
+  doubles k1[VECTORS];
+  doubles k3[VECTORS];
+  doubles beyond[VECTORS];
+  m2po_measures found = m2po_measures_none();
+  EACH_VECTOR
+  {
+    tokens[v] = part[v].tokens;
+    ratio[v] = part[v].ratio;
+    k1[v] = part[v].k1;
+    k3[v] = part[v].k3;
+    beyond[v] = part[v].beyond;
+    for (int i = 0; i < VECTOR_FLOATS / 2; ++i) {
+      found.log_ratio_abs_max = m2po_larger(found.log_ratio_abs_max, part[v].largest_size[i]);
+      found.ratio_max = m2po_larger(found.ratio_max, part[v].largest_ratio[i]);
+      found.ratio_min = m2po_smaller(found.ratio_min, part[v].smallest_ratio[i]);
+    }
+  }
+  found.tokens = sum_parts(tokens);
+  if (found.tokens == 0) {
+    return; // no token has an extreme
+  }
+  found.ratio_sum = sum_parts(ratio);
+  found.k1_sum = sum_parts(k1);
+  found.k3_sum = sum_parts(k3);
+  found.log_ratio_clipped = sum_parts(beyond);
+  m2po_measures_add(measures, &found);
+}
+
+static void measure(const m2po_block *block, double clip, m2po_measures *measures)
+{
+  const m2po_block own = *block; // which no store can change
+  const running_measures none = {.smallest_ratio = each(INFINITY)};
+  running_measures part[VECTORS];
+  EACH_VECTOR part[v] = none;
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    EACH_VECTOR
+    {
+      const token_vector tokens = read(&own, i + (int64_t)v * VECTOR_FLOATS);
+      const floats valid = masked(tokens.valid, every(1.0F));
+      running_measures *const low = &part[2 * v % VECTORS];
+      running_measures *const high = &part[(2 * v + 1) % VECTORS];
+      *low = measure_tokens(*low, widen_low(tokens.log_ratio), widen_low(valid), clip);
+      *high = measure_tokens(*high, widen_high(tokens.log_ratio), widen_high(valid), clip);
+    }
+  }
+  conclude_measures(part, measures);
+}
+
+// -------------------------------------------------------------------------------------------
+// stores
+
 static void stream(float *to, const float from[M2PO_BLOCK])
 {
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
@@ -418,6 +552,7 @@ const m2po_kernels TABLE_OF(M2PO_TARGET) = {.name = NAME_OF(M2PO_TARGET),
                                             .sight = sight,
                                             .take = take,
                                             .evaluate = evaluate,
+                                            .measure = measure,
                                             .stream = stream,
                                             .fence = fence,
                                             .step = step};

@@ -11,7 +11,7 @@
 #ifndef M2PO_KERNEL_H
 #define M2PO_KERNEL_H
 
-#include "lanes.h"
+#include "measures.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -73,6 +73,8 @@ typedef struct m2po_kernels {
   /// slope [M2PO_BLOCK] = -weight A r, of valid, kept tokens; 0 elsewhere.
   void (*evaluate)(const m2po_block *block, const m2po_formula *formula, float *slope,
                    m2po_valuation *valuation);
+  /// Measures the ratios of the valid tokens, in double. `clip`: log_ratio_clip, at most 80.
+  void (*measure)(const m2po_block *block, double clip, m2po_measures *measures);
   /// Copies a block past the caches; `to` is M2PO_STREAM_ALIGNMENT aligned. Not to be read by
   /// another thread before `fence` has been called.
   void (*stream)(float *to, const float from[M2PO_BLOCK]);

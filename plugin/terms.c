@@ -8,26 +8,6 @@
 
 #include <math.h>
 
-m2po_measures m2po_measures_none(void)
-{
-  return (m2po_measures){
-      .log_ratio_abs_max = -INFINITY, .ratio_max = -INFINITY, .ratio_min = INFINITY};
-}
-
-void m2po_measures_add(m2po_measures *total, const m2po_measures *part)
-{
-  total->loss += part->loss;
-  total->tokens += part->tokens;
-  total->clipped += part->clipped;
-  total->ratio_sum += part->ratio_sum;
-  total->k1_sum += part->k1_sum;
-  total->k3_sum += part->k3_sum;
-  total->log_ratio_clipped += part->log_ratio_clipped;
-  total->log_ratio_abs_max = m2po_larger(total->log_ratio_abs_max, part->log_ratio_abs_max);
-  total->ratio_max = m2po_larger(total->ratio_max, part->ratio_max);
-  total->ratio_min = m2po_smaller(total->ratio_min, part->ratio_min);
-}
-
 // One surrogate over the block. The exponential sees 0 where a token has no term, so that nothing
 // that is masked, dropped or without advantage can overflow.
 #define SURROGATE(name, term_of)                                                                   \

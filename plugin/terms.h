@@ -11,10 +11,7 @@
 
 #include "config.h"
 #include "inputs.h"
-
-/// Log-ratios are clamped to this in the metrics where log_ratio_clip is wider, so that their sums
-/// stay finite.
-#define M2PO_METRIC_CLIP 80.0
+#include "measures.h"
 
 typedef struct m2po_terms {
   double keep[M2PO_BLOCK];    ///< in: non-zero where the token is kept
@@ -24,26 +21,6 @@ typedef struct m2po_terms {
   double slope[M2PO_BLOCK];   ///< weighted; 0 where the token has no term
   double clipped[M2PO_BLOCK]; ///< 1 where the surrogate's clip holds
 } m2po_terms;
-
-/// Sums, or extremes, over positions.
-typedef struct m2po_measures {
-  double loss;
-  double tokens;
-  double clipped;
-  double ratio_sum;
-  double k1_sum;
-  double k3_sum;
-  double log_ratio_clipped;
-  double log_ratio_abs_max;
-  double ratio_max;
-  double ratio_min;
-} m2po_measures;
-
-/// The measures of no token.
-m2po_measures m2po_measures_none(void);
-
-/// Adds what comes later in token order.
-void m2po_measures_add(m2po_measures *total, const m2po_measures *part);
 
 /// Computes ratio, loss, slope and clipped of the tokens that have a term: valid, kept, A != 0.
 void m2po_terms_compute(const m2po_inputs *inputs, m2po_terms *terms, const m2po_config *config);
