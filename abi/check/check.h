@@ -51,7 +51,8 @@ typedef struct check_area {
 
 extern const check_area file_checks, load_checks, entry_checks, table_checks, schema_checks,
     config_checks, instance_checks, struct_checks, error_checks, tensor_checks, dtype_checks,
-    value_checks, numeric_checks, process_checks, selection_checks, collective_checks;
+    value_checks, numeric_checks, process_checks, selection_checks, collective_checks,
+    one_pass_checks;
 
 /// All checks, in the order of their numbers. The index is in [0, check_count()).
 int check_count(void);

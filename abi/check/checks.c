@@ -7,10 +7,10 @@
 #include <string.h>
 
 static const check_area *const AREAS[] = {
-    &file_checks,    &load_checks,      &entry_checks,      &table_checks,
-    &schema_checks,  &config_checks,    &instance_checks,   &struct_checks,
-    &error_checks,   &tensor_checks,    &dtype_checks,      &value_checks,
-    &numeric_checks, &selection_checks, &collective_checks, &process_checks};
+    &file_checks,     &load_checks,     &entry_checks,   &table_checks,     &schema_checks,
+    &config_checks,   &instance_checks, &struct_checks,  &error_checks,     &tensor_checks,
+    &dtype_checks,    &value_checks,    &numeric_checks, &selection_checks, &collective_checks,
+    &one_pass_checks, &process_checks};
 enum { AREA_COUNT = sizeof AREAS / sizeof AREAS[0] };
 
 int check_count(void)

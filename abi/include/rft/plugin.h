@@ -287,9 +287,9 @@ struct rft_policy_loss {
 };
 
 /// Extension of a plugin: its losses in as few passes over memory as they need, for a caller that
-/// discards what a failed call leaves. Unlike elsewhere (P9), after RFT_OUT_OF_RANGE, a value in a
-/// tensor, the elements of gradient and mask are undefined; everything else is as it was. Since ABI
-/// minor 1.
+/// discards what a failed call leaves. Unlike elsewhere (P9), after an error that is found while
+/// tokens are read, RFT_OUT_OF_RANGE or RFT_RESOURCE_EXHAUSTED, the elements of gradient and mask
+/// are undefined; everything else is as it was (P22). Since ABI minor 1.
 #define RFT_PLUGIN_ONE_PASS "rft.plugin.one_pass/1"
 typedef struct rft_one_pass {
   uint32_t struct_size;
@@ -299,10 +299,10 @@ typedef struct rft_one_pass {
                       const rft_reduction *reduction, rft_output *output, rft_error *error);
   /// Selection and evaluation of an optimizer batch that is one micro-batch on each rank of
   /// `collectives` (NULL: this process alone), where both see the same tensors. `mask` is written
-  /// as by selection_mask, of which it has the shape and dtype, and is needed; `scale` is that of
-  /// rft_reduction. Gives the masks, counts and selection metrics of the separate calls bit by bit;
-  /// the loss is added up in another order. UNIMPLEMENTED for a loss that selects nothing.
-  /// [collective]
+  /// as by selection_mask, of which it has the shape and dtype, and is needed; it may overlap
+  /// neither an input nor the gradient. `scale` is that of rft_reduction. Gives the masks, counts
+  /// and selection metrics of the separate calls bit by bit; the loss is added up in another order.
+  /// UNIMPLEMENTED for a loss that selects nothing. [collective]
   int32_t (*select_evaluate)(const rft_instance *instance, const rft_batch *batch,
                              const rft_collectives *collectives, double scale,
                              const rft_tensor *mask, rft_selection_report *report,

@@ -11,12 +11,13 @@ RFT_PLUGIN_EXPORT void rft_every_type(const rft_plugin *plugin, const rft_log *l
                                       const rft_parallel *parallel,
                                       const rft_collectives *collectives, rft_plugin_entry entry,
                                       const rft_registry_options *options,
-                                      const rft_refusal *refusal, const rft_named_tensor *tensor);
+                                      const rft_refusal *refusal, const rft_named_tensor *tensor,
+                                      const rft_one_pass *one_pass);
 
 void rft_every_type(const rft_plugin *plugin, const rft_log *log, const rft_parallel *parallel,
                     const rft_collectives *collectives, rft_plugin_entry entry,
                     const rft_registry_options *options, const rft_refusal *refusal,
-                    const rft_named_tensor *tensor)
+                    const rft_named_tensor *tensor, const rft_one_pass *one_pass)
 {
   (void)plugin;
   (void)log;
@@ -26,4 +27,5 @@ void rft_every_type(const rft_plugin *plugin, const rft_log *log, const rft_para
   (void)options;
   (void)refusal;
   (void)tensor;
+  (void)one_pass;
 }
