@@ -172,6 +172,24 @@ static void evaluate_once(const subject *self)
                                  &error));
 }
 
+// What a host does that shows metrics.
+static void evaluate_measured(const subject *self)
+{
+  enum { MOST_METRICS = 64 };
+  double metrics[MOST_METRICS];
+  const int64_t metric_count = self->loss->metric_count;
+  if (metric_count > MOST_METRICS) {
+    fprintf(stderr, "expected at most %d metrics, found %d\n", MOST_METRICS, (int)metric_count);
+    exit(1);
+  }
+  rft_output output = {.struct_size = sizeof output,
+                       .gradient = self->gradient,
+                       .metrics = metrics,
+                       .metric_count = metric_count};
+  check(self->one_pass->evaluate(self->instance, self->batch, self->keep, self->counts, &output,
+                                 &error));
+}
+
 static void select_evaluate(const subject *self)
 {
   rft_output output = {.struct_size = sizeof output, .gradient = self->gradient};
@@ -189,6 +207,7 @@ typedef struct call {
 static const call calls[] = {{"select", select_tokens},
                              {"evaluate", evaluate},
                              {"evaluate_once", evaluate_once},
+                             {"evaluate_measured", evaluate_measured},
                              {"select_evaluate", select_evaluate}};
 
 static void count(const regime *kind, const call *made, const subject *self)

@@ -270,6 +270,22 @@ static void take(rng *r, const tokens *memory, digest *d)
   put(d, "values", values, sizeof values);
 }
 
+// Only what evaluate finds plain is measured.
+static void measure(rng *r, const tokens *memory, digest *d)
+{
+  const m2po_block block = block_of(memory);
+  const m2po_formula formula = some_formula(r);
+  m2po_valuation valuation;
+  float slope[M2PO_BLOCK];
+  m2po_measures measures = m2po_measures_none();
+  kernels->evaluate(&block, &formula, slope, &valuation);
+  put_flag(d, "plain", valuation.plain);
+  if (valuation.plain) {
+    kernels->measure(&block, (double)formula.log_ratio_clip, &measures);
+    put(d, "measures", &measures, sizeof measures);
+  }
+}
+
 /// A kernel, called on one block.
 typedef struct kernel {
   const char *name;
@@ -277,7 +293,7 @@ typedef struct kernel {
 } kernel;
 
 static const kernel functions[] = {
-    {"sight", sight}, {"take", take}, {"evaluate", evaluate}, {"step", step}};
+    {"sight", sight}, {"take", take}, {"evaluate", evaluate}, {"step", step}, {"measure", measure}};
 
 static void run(const token_kind *kind, const kernel *function, bool prints)
 {
