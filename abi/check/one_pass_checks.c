@@ -232,7 +232,7 @@ static void one_pass_errors(const check_subject *subject)
 }
 
 static const check CHECKS[] = {
-    {871, "one_pass_is_whole", "P1, P22", CHECK_PLUGIN, true, "functions_are_set",
+    {871, "one_pass_is_whole", "P1, P22", CHECK_PLUGIN, true, "unknown_extension",
      "The one-pass functions are both set, in a table of at least the size of version 1.1.",
      one_pass_is_whole},
     {872, "one_pass_evaluates", "P22", CHECK_CONFIG, true, "one_pass_is_whole",

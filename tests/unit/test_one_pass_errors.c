@@ -306,7 +306,7 @@ Test(one_pass_errors, a_mask_over_something_else)
                 {"advantages", batch->advantages->data},
                 {"overlap mask", batch->mask->data},
                 {"gradient", gradient->data},
-                {"advantages", (char *)batch->advantages->data + 4 * COUNT - 1}};
+                {"advantages", (char *)batch->advantages->data + 3 * (size_t)COUNT}};
   for (size_t i = 0; i < sizeof places / sizeof places[0]; ++i) {
     rft_tensor *const mask = tensor_like(batch->logprob, uint8);
     mask->data = places[i].data;
