@@ -224,10 +224,8 @@ static bool compute_fast(const m2po_evaluation *job, int64_t start, int64_t coun
   if (!m2po_evaluation_take(job, &block, start, count, slope, &valuation, part)) {
     return false;
   }
-  // Among few tokens the float32 terms of a kernel's sum may cancel to less than what they are
-  // rounded by.
-  part->measures.loss += count == M2PO_BLOCK ? -job->weights.each * valuation.sum
-                                             : m2po_evaluation_loss(job, start, count);
+  part->measures.loss +=
+      job->few ? m2po_evaluation_loss(job, start, count) : -job->weights.each * valuation.sum;
   return true;
 }
 
@@ -356,6 +354,11 @@ static int32_t open_tensors(const rft_batch *source, const rft_tensor *mask,
   return RFT_OK;
 }
 
+// Kernels add up terms that are rounded to float32. Among many the errors average out; few may
+// cancel to less than that. The number is the optimizer batch's, so that its parts add up however
+// it is split.
+enum { FEW_TOKENS = 1024 };
+
 // Positions from which on a gradient, 16 MiB here, is more than caches hold for whoever reads it
 // next.
 enum { LEAST_STREAMED = 1 << 22 };
@@ -395,6 +398,8 @@ int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batc
     job->kernels = instance->kernels;
     job->formula = (m2po_formula){(float)job->config->log_ratio_clip, (float)job->weights.each};
   }
+  const int64_t tokens = job->weights.valid != 0 ? job->weights.valid : job->batch.count;
+  job->few = tokens < FEW_TOKENS;
   job->streams = job->kernels != NULL && job->batch.count >= LEAST_STREAMED;
   job->chunks = (job->batch.count + M2PO_CHUNK - 1) / M2PO_CHUNK;
   job->parts = malloc((size_t)(job->chunks + 1) * sizeof job->parts[0]);

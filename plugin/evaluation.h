@@ -33,6 +33,7 @@ typedef struct m2po_evaluation {
   m2po_weights weights;
   bool measures;    ///< metrics are wanted
   bool rehearsal;   ///< finds faults, writes nothing
+  bool few;         ///< tokens in the optimizer batch: the loss is computed in double
   bool streams;     ///< the gradient goes past the caches, which it would fill
   m2po_part *parts; ///< [chunks]
   int64_t chunks;

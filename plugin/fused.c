@@ -183,7 +183,7 @@ static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t c
   if (keep == keep_copy) {
     memcpy(job->keep + start, keep, (size_t)count);
   }
-  part->measures.loss -= count == M2PO_BLOCK ? evaluation->weights.each * valuation.sum : 0.0;
+  part->measures.loss -= evaluation->few ? 0.0 : evaluation->weights.each * valuation.sum;
   memcpy(job->open + start / M2PO_WORD_BITS, sighting.open, sizeof sighting.open);
   return true;
 }
@@ -248,9 +248,9 @@ static void settle_range(void *context, int64_t index)
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
     const double loss = any_open(job, start) ? settle_tokens(job, start, &reader) : 0.0;
     // A term that overflows float32 has spoilt its slope, too: the total tells.
-    const bool is_sum = count == M2PO_BLOCK || !isfinite(loss);
+    const bool is_all = !evaluation->few || !isfinite(loss);
     evaluation->parts[start / M2PO_CHUNK].measures.loss +=
-        is_sum ? loss : m2po_evaluation_loss(evaluation, start, count);
+        is_all ? loss : m2po_evaluation_loss(evaluation, start, count);
   }
 }
 

@@ -138,9 +138,7 @@ static void expect_same(test_bench *bench, const char *what, const rft_instance 
     expect_same_tokens(bench, what, &ranks, own, &alone);
     expect_cheap(bench, what, batch, &ranks, bench->group.reductions - reductions,
                  bench->group.bytes - bytes);
-    // Ranks have other blocks, and only the terms of a whole block are rounded to float32.
-    const double tolerance = batch->dtype.bits == 64 ? 1e-12 : 1e-6;
-    expect(bench, fabs(loss - alone.loss) <= tolerance * fabs(alone.loss),
+    expect(bench, fabs(loss - alone.loss) <= 1e-12 * fabs(alone.loss),
            "%s: loss %.17g, alone %.17g", what, loss, alone.loss);
   }
   answer_free(&alone);
