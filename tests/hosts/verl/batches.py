@@ -1,0 +1,45 @@
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""A stale batch for the tiny model, and its log-probs without any framework."""
+
+from __future__ import annotations
+
+import torch
+
+
+def logprobs(model: torch.nn.Module, batch: dict[str, list[torch.Tensor]]) -> torch.Tensor:
+    """[B, R]: of the responses, one sequence at a time, 0 where padded."""
+    longest = max(len(response) for response in batch["responses"])
+    found = []
+    for prompt, response in zip(batch["prompts"], batch["responses"]):
+        ids = torch.cat([prompt, response])
+        scores = model(input_ids=ids[None]).logits[0].log_softmax(-1)
+        row = scores[len(prompt) - 1 : -1].gather(-1, response[:, None])[:, 0]
+        found.append(torch.nn.functional.pad(row, (0, longest - len(row))))
+    return torch.stack(found)
+
+
+def stale(model: torch.nn.Module, sequences: int = 8, seed: int = 1) -> dict[str, list[torch.Tensor]]:
+    """Per sequence: prompts, responses, response_mask, old_log_probs and advantages, unpadded."""
+    torch.manual_seed(seed)
+    batch = {
+        "prompts": [torch.randint(3, 22, (3 + k % 3,)) for k in range(sequences)],
+        "responses": [torch.randint(3, 22, (4 + 3 * k % 7,)) for k in range(sequences)],
+    }
+    with torch.no_grad():
+        current = logprobs(model, batch)
+    lengths = [len(response) for response in batch["responses"]]
+    drift = 0.4 * torch.randn_like(current)
+    batch["old_log_probs"] = [row[:n] for row, n in zip(current + drift, lengths)]
+    batch["advantages"] = [torch.randn(()).expand(n).clone() for n in lengths]
+    # A tool's tokens, in the middle of some responses, are not the policy's.
+    batch["response_mask"] = [
+        (torch.arange(n) != 2).long() if k % 3 == 0 else torch.ones(n, dtype=torch.long)
+        for k, n in enumerate(lengths)
+    ]
+    return batch
+
+
+def padded(rows: list[torch.Tensor]) -> torch.Tensor:
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)

@@ -1,0 +1,183 @@
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""verl's own FSDP2 engine, over gloo: steps.py says what it runs."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+import batches
+import literal
+import pytest
+import tiny
+import torch
+
+HERE = pathlib.Path(__file__).parent
+SPLITS = ["of 1", "of 2", "of 4", "of 2, padded", "by tokens"]
+
+
+def environment(**extra: str) -> dict[str, str]:
+    """Without tests/hosts, whose folders would pass for packages named after the frameworks."""
+    source = HERE.parents[2] / "examples/pytorch/src"
+    return os.environ | extra | {
+        "PYTHONPATH": f"{source}:{HERE}",
+        "VERL_PLATFORM": "cpu",
+        "VERL_USE_EXTERNAL_MODULES": "cpu_platform,rft.hosts.verl",
+    }
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def take_steps(folder: pathlib.Path, world: int) -> list[dict]:
+    """What each rank wrote."""
+    port = str(free_port())
+    command = [sys.executable, "-W", "ignore", HERE / "steps.py", "model", "batch.pt", f"out{world}"]
+    ranks = [
+        subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment(
+                RANK=str(rank), WORLD_SIZE=str(world), MASTER_ADDR="127.0.0.1", MASTER_PORT=port
+            ),
+            stdout=subprocess.DEVNULL,
+            stderr=(folder / f"log{world}.{rank}").open("w"),
+        )
+        for rank in range(world)
+    ]
+    for rank, process in enumerate(ranks):
+        assert process.wait(timeout=300) == 0, (folder / f"log{world}.{rank}").read_text()[-3000:]
+    return [torch.load(folder / f"out{world}.{rank}", weights_only=False) for rank in range(world)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("verl")
+    tiny.save(made / "model")
+    torch.save(batches.stale(tiny.model()), made / "batch.pt")
+    return made
+
+
+@pytest.fixture(scope="module")
+def runs(folder) -> dict[int, list[dict]]:
+    return {world: take_steps(folder, world) for world in (1, 2)}
+
+
+@pytest.fixture(scope="module")
+def by_hand(folder) -> dict:
+    """Mask, loss and gradient without verl and without the library."""
+    model, batch = tiny.model(), torch.load(folder / "batch.pt")
+    logprob = batches.logprobs(model, batch)
+    names = ("old_log_probs", "advantages", "response_mask")
+    old, advantages, mask = (batches.padded(batch[name]) for name in names)
+    keep = literal.keep_mask(logprob.detach(), old, advantages, mask)
+    valid = int(mask.sum())
+    loss = literal.loss(logprob, old, advantages, keep, valid)
+    loss.backward()
+    gradient = {name: parameter.grad for name, parameter in model.named_parameters()}
+    return {"keep": keep, "loss": loss.item(), "gradient": gradient, "valid": valid}
+
+
+def whole(steps: list[dict], key: str) -> torch.Tensor:
+    """All ranks' rows, as wide as the widest."""
+    rows = [row for step in steps for row in step[key]]
+    return torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)
+
+
+def first_steps(run: list[dict], case: str) -> list[dict]:
+    return [rank[case]["steps"][0] for rank in run]
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("case", SPLITS)
+def test_mask_is_that_of_the_literal_algorithm_however_the_batch_is_split(
+    runs, by_hand, world, case
+):
+    keep = whole(first_steps(runs[world], case), "keep")
+    assert 0 < int(keep.sum()) < by_hand["valid"]
+    assert torch.equal(keep, by_hand["keep"])
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("case", SPLITS)
+def test_gradient_is_the_one_worked_out_by_hand(runs, by_hand, world, case):
+    gradient = first_steps(runs[world], case)[0]["gradient"]
+    for name, expected in by_hand["gradient"].items():
+        assert torch.allclose(gradient[name], expected, rtol=1e-4, atol=1e-6 * expected.abs().max())
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("case", SPLITS)
+def test_loss_and_metrics_are_of_the_optimizer_batch(runs, by_hand, world, case):
+    metrics = runs[world][0][case]["metrics"]
+    assert metrics["loss"][0] == pytest.approx(by_hand["loss"], rel=1e-5)
+    assert metrics["actor/m2po/valid_tokens"] == [by_hand["valid"]]
+    dropped = by_hand["valid"] - int(by_hand["keep"].sum())
+    assert metrics["actor/m2po/masked_tokens"] == [dropped]
+    assert metrics["actor/m2po/m2_after"][0] <= 0.04 < metrics["actor/m2po/m2_before"][0]
+    assert "actor/ppo_kl" in metrics and "actor/pg_clipfrac" in metrics
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_every_mini_batch_of_every_epoch_is_selected_on_its_own(runs, world):
+    steps = [rank["two mini-batches, two epochs"]["steps"] for rank in runs[world]]
+    assert [len(rank) for rank in steps] == [4] * world
+    for each in zip(*steps):
+        names = ("logprob", "old_logprob", "advantages", "response_mask")
+        assert torch.equal(
+            whole(each, "keep"), literal.keep_mask(*(whole(each, name) for name in names))
+        )
+    first, again = whole([s[0] for s in steps], "logprob"), whole([s[2] for s in steps], "logprob")
+    assert not torch.equal(first, again)
+
+
+def test_micro_batch_scope_selects_without_a_forward_pass_and_otherwise(runs, by_hand):
+    for world in (1, 2):
+        (step, *_), metrics = (runs[world][0]["micro_batch scope"][k] for k in ("steps", "metrics"))
+        assert "logprob" not in step
+        assert "actor/m2po/masked_fraction" in metrics
+        name, expected = next(iter(by_hand["gradient"].items()))
+        assert not torch.allclose(step["gradient"][name], expected, rtol=1e-3)
+
+
+def test_another_preset_takes_the_same_way(runs):
+    for world in (1, 2):
+        keep = whole(first_steps(runs[world], "grpo"), "keep")
+        mask = whole(first_steps(runs[world], "grpo"), "response_mask")
+        assert torch.equal(keep, mask != 0)
+        assert runs[world][0]["grpo"]["metrics"]["actor/pg_clipfrac"][0] > 0
+
+
+@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize(
+    "mode, key",
+    [
+        ("no rollout log-probs", "actor_rollout_ref.rollout.calculate_log_probs: expected true"),
+        ("bypass off", "algorithm.rollout_correction.bypass_mode: expected true"),
+        ("importance weights", "algorithm.rollout_correction.rollout_is: expected null"),
+        ("critic", 'algorithm.adv_estimator: expected "grpo"'),
+        ("KL in the reward", "algorithm.use_kl_in_reward: expected false"),
+    ],
+)
+def test_a_batch_of_an_unserved_mode_is_refused_by_its_key(runs, world, mode, key):
+    assert all(rank[mode].startswith(key) for rank in runs[world])
+
+
+def test_where_one_rank_refuses_its_batch_the_other_fails_too(runs):
+    first, last = (rank["bypass off, last rank"] for rank in runs[2])
+    assert "failed on 1 of 2 ranks" in first
+    assert last.startswith("algorithm.rollout_correction.bypass_mode: expected true")
+
+
+def test_a_second_moment_of_exactly_0_is_warned_about_once(runs):
+    for world in (1, 2):
+        warnings = [warning for rank in runs[world] for warning in rank["fresh"]]
+        assert len(warnings) == 1 and "m2_before is exactly 0" in warnings[0]
