@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -147,6 +148,50 @@ def gradients(actor: FSDPPPOActor) -> dict[str, torch.Tensor]:
 
 def weights(actor: FSDPPPOActor) -> dict[str, torch.Tensor]:
     return {name: p.detach().full_tensor().clone() for name, p in actor.model.named_parameters()}
+
+
+@dataclass
+class Hand:
+    """The same batch without AReaL, [B, S], aligned as AReaL does: position t is about token t + 1."""
+
+    model: torch.nn.Module
+    logprob: torch.Tensor  #: with its graph
+    old_logprob: torch.Tensor
+    advantages: torch.Tensor
+    mask: torch.Tensor
+
+    def gradients(self, loss: torch.Tensor) -> dict[str, torch.Tensor]:
+        self.model.zero_grad()
+        loss.backward(retain_graph=True)
+        return {name: p.grad.clone() for name, p in self.model.named_parameters()}
+
+
+def by_hand(batch: list[dict[str, torch.Tensor]]) -> Hand:
+    """One sequence after the other, through transformers alone."""
+    model = tiny.model()
+    longest = max(trajectory["input_ids"].shape[1] for trajectory in batch)
+    columns: dict[str, list[torch.Tensor]] = {"logprob": [], "old": [], "advantages": [], "mask": []}
+    for trajectory in batch:
+        ids, answered = trajectory["input_ids"].long(), trajectory["loss_mask"][0, 1:].bool()
+        every = torch.log_softmax(model(ids).logits[0, :-1], -1)
+        row = {
+            "logprob": every.gather(-1, ids[0, 1:, None])[:, 0],
+            "old": trajectory["logprobs"][0, 1:],
+            "advantages": torch.where(answered, trajectory["rewards"], 0.0),
+            "mask": answered,
+        }
+        for name, values in row.items():
+            columns[name].append(torch.nn.functional.pad(values, (0, longest - len(values))))
+    return Hand(model, *(torch.stack(rows) for rows in columns.values()))
+
+
+def assert_close(found: dict[str, torch.Tensor], expected: dict[str, torch.Tensor]) -> None:
+    """Gradients of every parameter, within float32's rounding of the largest."""
+    largest = max(float(tensor.abs().max()) for tensor in expected.values())
+    assert largest > 1e-3 and found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        difference = float((found[name] - tensor).abs().max())
+        assert difference < 2e-6 * max(largest, 1.0), (name, difference, largest)
 
 
 def leave(actor: FSDPPPOActor) -> None:

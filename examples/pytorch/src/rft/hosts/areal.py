@@ -58,8 +58,7 @@ class RFTActorConfig(PPOActorConfig):
 
     preset: str = field(default="m2po", metadata={"help": "Algorithm preset of an RFT plugin."})
     policy_loss_fn_args: Any = field(
-        default_factory=dict,
-        metadata={"help": "Over the preset's: a mapping, or one as JSON text."},
+        default=None, metadata={"help": "Over the preset's: a mapping, or one as JSON text."}
     )
     policy_loss: str = field(
         default="areal",
