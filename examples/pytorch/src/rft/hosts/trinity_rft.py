@@ -87,6 +87,7 @@ class PluginPolicyLoss(PolicyLossFn):
         super().__init__(backend=backend)
         self.scope = SelectionScope.parse(selection_scope, f"{_ARGS}.selection_scope")
         self.loss: PolicyLoss = policy_loss(preset, args, _ARGS)
+        self._selection_metrics = self.loss.select([], ALONE).report.metrics.keys() - {COPIED_BYTES}
 
     def __call__(  # type: ignore[override]
         self,
@@ -123,21 +124,20 @@ class PluginPolicyLoss(PolicyLossFn):
         metrics = self.loss.metrics(report)
         loss = self.loss(batch, rft_keep, reduction, metrics)
         weight = float(action_mask.sum()) / max(reduction.valid_tokens, 1) * float(dp_size)
-        return loss, self._named(loss.item(), metrics.as_dict(), report, weight)
+        return loss, self._named(loss.item(), metrics.as_dict(), weight)
 
-    def _named(
-        self, loss: float, values: Mapping[str, float], report: Report, weight: float
-    ) -> dict[str, Any]:
-        """The metrics by Trinity's names, which puts actor/ before them."""
+    def _named(self, loss: float, values: Mapping[str, float], weight: float) -> dict[str, Any]:
+        """The metrics by Trinity's names; it puts actor/ before them."""
         from verl.utils.metric import Metric  # the explorer needs no verl
 
         # verl averages over the ranks, and sums, or what it says, over micro-batches.
         named: dict[str, Any] = {"pg_loss": Metric("sum", loss)}
+        named[COPIED_BYTES] = Metric("sum", values[COPIED_BYTES])
         for metric, (name, combine) in _METRICS.items():
             if metric in values:
                 value = values[metric] * weight if combine == "sum" else values[metric]
                 named[name] = Metric(combine, value)
-        for metric in report.metrics:
+        for metric in sorted(self._selection_metrics):
             named[f"{self.loss.name}/{metric}"] = Metric("mean", values[metric])
         return named
 
