@@ -74,7 +74,7 @@ def sample(index, unscored=False):
     return RolloutSample(
         prompt=[{"role": "user", "content": ""}],
         completion=[{"role": "assistant", "content": ""}],
-        input_ids=numpy.array(ids[0]),
+        input_ids=ids[0].numpy(),
         completion_mask=numpy.array(mask),
         old_log_probs=numpy.array(old, dtype=numpy.float32),
         advantage=noise.choice([-1.5, -0.5, 0.5, 1.5]),

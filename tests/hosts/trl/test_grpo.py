@@ -225,6 +225,16 @@ def test_a_token_without_a_rollout_log_prob_is_no_valid_token(tmp_path, caplog):
     assert "1 tokens leave the response mask" in text
 
 
+def test_autocast_gives_loss_and_selection_the_same_log_probs(tmp_path):
+    ((recorded, _, _),) = ranks.run(
+        1, tmp_path, lambda: train(tmp_path, bf16=True, **split(4, 2))
+    )
+    for step in recorded:
+        *_, batch, keep = whole([step])
+        assert torch.equal(keep, steps.keep_mask(batch))
+        assert all(bool(gradient.any()) for gradient in step.gradient.values())
+
+
 def test_metrics_are_logged_once_an_optimizer_step(tmp_path):
     results = ranks.run(2, tmp_path, lambda: train(tmp_path, **split(2, 2)))
     recorded, log, _ = results[0]
