@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 
+import accelerate
 import datasets
 import literal
 import pytest
@@ -14,6 +15,7 @@ import ranks
 import steps
 import tiny
 import torch
+import transformers
 import trl
 
 import rft
@@ -71,15 +73,14 @@ def config(directory, **named):
     return PluginGRPOConfig(**{"output_dir": str(directory), **steps.CPU, **named})
 
 
-def make(cls, args, rollout_func=None, **named):
+def make(cls, args, rollout_func=None, model=None):
     return cls(
-        tiny.model(),
+        tiny.model() if model is None else model,
         reward,
         args,
         train_dataset=datasets.Dataset.from_dict({"prompt": PROMPTS}),
         processing_class=tiny.tokenizer(),
         rollout_func=rollout_func,
-        **named,
     )
 
 
@@ -264,12 +265,13 @@ def test_evaluation_selects_in_each_batch(tmp_path):
         assert metrics["eval_m2po/masked_tokens"] > 0
 
 
-def test_a_second_moment_of_zero_on_stale_data_is_a_warning(tmp_path, caplog):
+@pytest.mark.parametrize("scope", ["optimizer_batch", "micro_batch"])
+def test_a_second_moment_of_zero_on_stale_data_is_a_warning(tmp_path, caplog, scope):
     """The second pass over a generation, with a learning rate of 0."""
 
     def run(learning_rate):
         with caplog.at_level("WARNING", "rft"):
-            named = {"num_iterations": 2, "learning_rate": learning_rate}
+            named = {"num_iterations": 2, "learning_rate": learning_rate, "selection_scope": scope}
             train(tmp_path, None, **split(8, 1), **named)
             return caplog.text
 
@@ -298,6 +300,23 @@ REFUSED = {
 def test_a_mode_that_is_not_served_is_refused_by_its_key(tmp_path, key):
     with pytest.raises(rft.RftError, match=key):
         config(tmp_path, **split(4, 2), **{key: REFUSED[key]})
+
+
+def test_tensor_parallel_ranks_are_refused(tmp_path):
+    with pytest.raises(rft.RftError, match="parallelism_config.tp_size: expected 1, found 2"):
+        config(tmp_path, parallelism_config=accelerate.ParallelismConfig(tp_size=2))
+
+
+def test_the_auxiliary_loss_of_a_router_is_refused(tmp_path):
+    sizes = {"vocab_size": 32, "hidden_size": 32, "num_hidden_layers": 1, "num_experts": 2}
+    experts = transformers.Qwen2MoeConfig(**sizes, num_attention_heads=2, num_key_value_heads=2)
+    model = transformers.Qwen2MoeForCausalLM(experts)
+
+    def run():
+        with pytest.raises(rft.RftError, match="router_aux_loss_coef: expected 0.0, found 0.001"):
+            make(PluginGRPOTrainer, config(tmp_path), model=model)
+
+    ranks.run(1, tmp_path, run)
 
 
 def test_a_second_correction_by_vllm_log_probs_is_refused(tmp_path):

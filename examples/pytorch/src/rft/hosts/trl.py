@@ -20,7 +20,7 @@ import trl
 from accelerate import Accelerator
 from accelerate.utils import DistributedType
 
-from rft import ALONE, Batch, Metrics, PolicyLoss, Reduction
+from rft import ALONE, Batch, Metrics, PolicyLoss, Reduction, Report
 
 from .common import SelectionScope, logger, policy_loss, prefixed, refusal, warn_if_fresh
 
@@ -144,7 +144,8 @@ def check_router(trainer: Any) -> None:
 class OptimizerBatch:
     """The policy loss over one optimizer batch after the other, each in micro-batches.
 
-    First `select` or `count`, then `evaluate` for every micro-batch, in the same order.
+    First `select` or, where the scope is a micro-batch, `count`; then `evaluate` for every
+    micro-batch, in the same order.
     """
 
     def __init__(self, args: Any, accelerator: Accelerator) -> None:
@@ -153,26 +154,26 @@ class OptimizerBatch:
         self.left = 0  #: micro-batches still to evaluate
         self._accelerator = accelerator
         self._group = dist.group.WORLD if accelerator.num_processes > 1 else ALONE
+        self._stale = False
         self._masks: Iterator[torch.Tensor] = iter(())
         self._reduction = Reduction()
         self._metrics: Metrics | None = None
 
-    def select(self, batches: list[Batch], stale: bool, advice: str) -> None:
+    def select(self, batches: list[Batch], stale: bool) -> None:
         """One selection over all micro-batches of all ranks. `stale`: the rollouts are said to be."""
         masks, report = self.loss.select(batches, self._group)
-        # Without an advantage nothing is selected either.
-        if stale and any(bool(batch.advantages.any()) for batch in batches):
-            warn_if_fresh(report, advice)
+        self._stale = stale
+        self._warn(report, batches)
         self._masks, self.left = iter(masks), len(batches)
         self._reduction = report.reduction(self._scale)
         self._metrics = self.loss.metrics(report)
 
-    def count(self, tokens: int, sequences: int, micro_batches: int) -> None:
-        """For micro_batch scope: this rank's valid tokens, and sequences that have one."""
+    def count(self, tokens: int, sequences: int, micro_batches: int, stale: bool) -> None:
+        """`tokens`: this rank's valid ones; `sequences`: those with a valid token."""
         local = torch.tensor([tokens, sequences], device=self._accelerator.device)
         tokens, sequences = self._accelerator.reduce(local, "sum").tolist()
         self._reduction = Reduction(tokens, 0, sequences, self._scale)
-        self.left = micro_batches
+        self._stale, self.left = stale, micro_batches
 
     def evaluate(self, batch: Batch) -> tuple[torch.Tensor, dict[str, float]]:
         """The loss of the next micro-batch, 0-D; and metrics of the optimizer batch after the last
@@ -180,6 +181,7 @@ class OptimizerBatch:
         self.left -= 1
         if self.scope is SelectionScope.MICRO_BATCH:
             (mask,), report = self.loss.select([batch], ALONE)
+            self._warn(report, [batch])
             all_valid = self._reduction.valid_tokens
             # No one knows how many are kept in the optimizer batch: as if all were like this one.
             kept = round(all_valid * report.kept_tokens / max(report.valid_tokens, 1))
@@ -193,6 +195,11 @@ class OptimizerBatch:
         if self._group is not ALONE:
             metrics.all_reduce(self._group)
         return loss, prefixed(metrics.as_dict(), f"{self.loss.name}/")
+
+    def _warn(self, report: Report, batches: list[Batch]) -> None:
+        # Without an advantage nothing is selected either.
+        if self._stale and any(bool(batch.advantages.any()) for batch in batches):
+            warn_if_fresh(report, "check the log-probs that the rollouts come with")
 
     @property
     def _scale(self) -> float:
@@ -237,24 +244,23 @@ class PluginGRPOTrainer(trl.GRPOTrainer):
 
     def _begin(self, window: list[Inputs]) -> None:
         if self._optimizer_batch.scope is SelectionScope.MICRO_BATCH:
-            masks = [self._mask(inputs, self._behavior(inputs)) for inputs in window]
-            self._count(masks)
+            self._count(window)
             return
         with torch.no_grad():
             batches = [self._batch(x, self._logprob_and_entropy(self.model, x)[0]) for x in window]
-        self._select(batches, window[0])
+        self._optimizer_batch.select(batches, self._stale(window[0]))
 
-    def _count(self, masks: list[torch.Tensor]) -> None:
+    def _count(self, window: list[Inputs]) -> None:
+        masks = [self._mask(inputs) for inputs in window]
         tokens = sum(int(mask.sum()) for mask in masks)
         sequences = sum(int(mask.any(1).sum()) for mask in masks)
-        self._optimizer_batch.count(tokens, sequences, len(masks))
+        self._optimizer_batch.count(tokens, sequences, len(masks), self._stale(window[0]))
 
-    def _select(self, batches: list[Batch], inputs: Inputs) -> None:
-        # The first updates after a generation by the trainer itself are on-policy.
+    def _stale(self, inputs: Inputs) -> bool:
+        """What the trainer has generated itself is fresh until the first update."""
         since = self._step % (self.args.steps_per_generation * self.num_iterations)
         updated = self.model.training and since > 0
-        stale = updated or "sampling_per_token_logps" in inputs
-        self._optimizer_batch.select(batches, stale, "check the log-probs of rollout_func")
+        return updated or "sampling_per_token_logps" in inputs
 
     def _compute_loss(self, model: torch.nn.Module, inputs: Inputs) -> torch.Tensor:
         """The loss of one micro-batch: log-probs float32 [B, C], advantages [B]."""
@@ -262,9 +268,9 @@ class PluginGRPOTrainer(trl.GRPOTrainer):
         batch = self._batch(inputs, logprob)
         if self._optimizer_batch.left == 0:
             if self._optimizer_batch.scope is SelectionScope.MICRO_BATCH:
-                self._count([batch.mask])
+                self._count([inputs])
             else:
-                self._select([batch], inputs)
+                self._optimizer_batch.select([batch], self._stale(inputs))
         loss, metrics = self._optimizer_batch.evaluate(batch)
         sums = torch.stack([entropy.detach().float()[batch.mask].sum(), batch.mask.float().sum()])
         total, tokens = self.accelerator.reduce(sums, "sum").tolist()
@@ -300,13 +306,12 @@ class PluginGRPOTrainer(trl.GRPOTrainer):
             "every rollout is fresh, and there are no log-probs to compare with",
         )
 
-    def _mask(self, inputs: Inputs, behavior: torch.Tensor) -> torch.Tensor:
+    def _mask(self, inputs: Inputs) -> torch.Tensor:
         """[B, C] bool: tokens of the completion that the model wrote."""
         mask = inputs["completion_mask"]
         if "tool_mask" in inputs:
             mask = mask * inputs["tool_mask"]
-        return without_unscored(mask, behavior)
+        return without_unscored(mask, self._behavior(inputs))
 
     def _batch(self, inputs: Inputs, logprob: torch.Tensor) -> Batch:
-        behavior = self._behavior(inputs)
-        return Batch(logprob, behavior, inputs["advantages"], self._mask(inputs, behavior))
+        return Batch(logprob, self._behavior(inputs), inputs["advantages"], self._mask(inputs))

@@ -54,7 +54,8 @@ class PluginAsyncGRPOTrainer(async_grpo.AsyncGRPOTrainer):
             if self._optimizer_batch.scope is SelectionScope.MICRO_BATCH:
                 self._count(window)
             else:
-                self._select([self._batch(inputs, self._logprob(inputs)) for inputs in window])
+                batches = [self._batch(inputs, self._logprob(inputs)) for inputs in window]
+                self._optimizer_batch.select(batches, self._stale)
         return window, items
 
     def _count(self, window: list[Inputs]) -> None:
@@ -63,11 +64,11 @@ class PluginAsyncGRPOTrainer(async_grpo.AsyncGRPOTrainer):
             valid = self._mask(inputs)
             tokens += int(valid.sum())
             sequences += inputs["segment_id"][inputs["token_index"] >= 0][valid].unique().numel()
-        self._optimizer_batch.count(tokens, sequences, len(window))
+        self._optimizer_batch.count(tokens, sequences, len(window), self._stale)
 
-    def _select(self, batches: list[Batch]) -> None:
-        stale = self.state.global_step > 0 and self.args.max_staleness > 0
-        self._optimizer_batch.select(batches, stale, "check old_log_probs of rollout_worker")
+    @property
+    def _stale(self) -> bool:
+        return self.state.global_step > 0 and self.args.max_staleness > 0
 
     def compute_loss(
         self,
@@ -92,7 +93,7 @@ class PluginAsyncGRPOTrainer(async_grpo.AsyncGRPOTrainer):
             if self._optimizer_batch.scope is SelectionScope.MICRO_BATCH:
                 self._count([inputs])
             else:
-                self._select([batch])
+                self._optimizer_batch.select([batch], self._stale)
         loss, metrics = self._optimizer_batch.evaluate(batch)
         for name, value in metrics.items():
             self._metrics["train"][name].append(value)
