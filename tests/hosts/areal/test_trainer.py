@@ -8,32 +8,32 @@ Only the inference server is a stand-in: the tiny model in this process.
 
 from __future__ import annotations
 
+import logging
 import pathlib
+from concurrent.futures import Future
 from typing import Any
 
 import pytest
 import tiny
 import torch
-import transformers
 import world
 from areal.api import ModelRequest, ModelResponse
-from areal.api.cli_args import load_expr_config
+from areal.api.cli_args import InferenceEngineConfig, load_expr_config
 from areal.infra import WorkflowExecutor
+from areal.infra.remote_inf_engine import RemoteInfEngine
 from rft.hosts.areal import RFTActor, RFTConfig, RFTTrainer
 
 CONFIG = pathlib.Path(__file__).parents[3] / "examples" / "areal" / "gsm8k.yaml"
 
 
-class Server:
-    """As much of an inference engine as the trainer asks for."""
+class Server(RemoteInfEngine):
+    """AReaL's client of an inference server, without the server."""
 
-    def __init__(self, config: Any) -> None:
-        self.model, self.version = tiny.model(), 0
+    def __init__(self, config: InferenceEngineConfig) -> None:
+        super().__init__(config, backend=None)
+        self.model, self.logger = tiny.model(), logging.getLogger("Server")
         self.workflow_executor = WorkflowExecutor(config, self)
         self.workflow_executor.initialize(train_data_parallel_size=1)
-        self.prepare_batch = self.workflow_executor.prepare_batch
-        self.pause, self.resume = self.workflow_executor.pause, self.workflow_executor.resume
-        self.destroy = self.workflow_executor.destroy
 
     async def agenerate(self, request: ModelRequest) -> ModelResponse:
         ids, logprobs = list(request.input_ids), []
@@ -43,26 +43,17 @@ class Server:
             ids.append(int(torch.multinomial(every.exp(), 1)))
             logprobs.append(float(every[ids[-1]]))
         new = ids[len(request.input_ids) :]
-        versions = [self.version] * len(new)
-        return ModelResponse(request.input_ids, new, logprobs, versions, "length")
+        return ModelResponse(list(request.input_ids), new, logprobs, [0] * len(new), "length")
 
-    def update_weights_from_disk(self, meta: Any) -> Server:
-        self.path = meta.path
-        return self
-
-    def result(self) -> None:
-        """Of the update above, once the trainer has written the weights."""
-        self.model = transformers.AutoModelForCausalLM.from_pretrained(self.path)
+    def update_weights_from_disk(self, meta: Any) -> Future[None]:
+        """Keeps the first weights, so that rollouts are a step staler each step."""
+        done: Future[None] = Future()
+        done.set_result(None)
+        return done
 
     def pause_generation(self) -> None: ...
 
     def continue_generation(self) -> None: ...
-
-    def set_version(self, version: int) -> None:
-        self.version = version
-
-    def get_version(self) -> int:
-        return self.version
 
     def export_stats(self) -> dict[str, float]:
         return {}
@@ -79,8 +70,8 @@ class Trainer(RFTTrainer):
 
 
 def reward(prompt, completion, prompt_ids, completion_ids, **question) -> float:
-    """An even share of even tokens is right."""
-    return float(sum(token % 2 for token in completion_ids) <= len(completion_ids) // 2)
+    """The share of even tokens: a task that answers differ in."""
+    return sum(token % 2 == 0 for token in completion_ids) / len(completion_ids)
 
 
 def overrides(model: str, folder: pathlib.Path, *more: str) -> list[str]:

@@ -1,0 +1,59 @@
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Two gloo ranks that share an optimizer batch: the mask and the gradient are those of one."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import literal
+import pytest
+import torch
+import world
+from rft.hosts.areal import RFTActorConfig
+
+CASES: dict[str, dict[str, Any]] = {
+    "areal_s_loss": {"micro_batches": 2, "eps_clip": 1e9},
+    "the_plugin_s_loss": {"micro_batches": 4, "policy_loss": "plugin"},
+}
+
+
+def rank_of_two(rank: int, port: int, model: str, folder: str) -> None:
+    world.enter(rank, 2, port)
+    for name, given in CASES.items():
+        actor = world.start(RFTActorConfig(**world.settings(model, 2, m2_threshold=0.04, **given)))
+        statistics = world.update(actor, world.trajectories()[rank * 4 : rank * 4 + 4])
+        ((data, _, keep),) = actor.selections
+        found = {
+            "keep": keep & data["loss_mask"].bool(),
+            "gradients": world.gradients(actor),
+            "statistics": statistics,
+        }
+        torch.save(found, pathlib.Path(folder) / f"{name}-{rank}")
+        actor.destroy()  # the process groups too
+        port += 1
+        world.enter(rank, 2, port)
+
+
+@pytest.fixture(scope="module")
+def folder(model, tmp_path_factory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("ranks")
+    torch.multiprocessing.spawn(rank_of_two, (world.free_port(), model, str(made)), nprocs=2)
+    return made
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_two_ranks_drop_the_tokens_and_take_the_step_of_the_whole_batch(folder, batch, case):
+    ranks = [torch.load(folder / f"{case}-{rank}") for rank in range(2)]
+    hand = world.by_hand(batch)
+    whole = hand.logprob.detach(), hand.old_logprob, hand.advantages, hand.mask
+    kept, n = literal.keep_mask(*whole), int(hand.mask.sum())
+    width = kept.shape[1]
+    found = [torch.nn.functional.pad(r["keep"], (0, 1))[:, :width] for r in ranks]
+    assert torch.equal(torch.cat(found), kept)
+    expected = hand.gradients(literal.loss(hand.logprob, *whole[1:3], kept, n))
+    for rank in ranks:
+        world.assert_close(rank["gradients"], expected)
+        assert rank["statistics"]["ppo_actor/update/m2po/valid_tokens"] == n
