@@ -20,23 +20,24 @@ def logprobs(model: torch.nn.Module, batch: dict[str, list[torch.Tensor]]) -> to
     return torch.stack(found)
 
 
-def stale(model: torch.nn.Module, sequences: int = 8, seed: int = 1) -> dict[str, list[torch.Tensor]]:
-    """Per sequence: prompts, responses, response_mask, old_log_probs and advantages, unpadded."""
-    torch.manual_seed(seed)
+def stale(
+    model: torch.nn.Module, prompts: list[int], responses: list[int]
+) -> dict[str, list[torch.Tensor]]:
+    """Per sequence, of these lengths: prompts, responses, response_mask, old_log_probs, advantages."""
+    torch.manual_seed(1)
     batch = {
-        "prompts": [torch.randint(3, 22, (3 + k % 3,)) for k in range(sequences)],
-        "responses": [torch.randint(3, 22, (4 + 3 * k % 7,)) for k in range(sequences)],
+        "prompts": [torch.randint(3, 22, (length,)) for length in prompts],
+        "responses": [torch.randint(3, 22, (length,)) for length in responses],
     }
     with torch.no_grad():
         current = logprobs(model, batch)
-    lengths = [len(response) for response in batch["responses"]]
     drift = 0.4 * torch.randn_like(current)
-    batch["old_log_probs"] = [row[:n] for row, n in zip(current + drift, lengths)]
-    batch["advantages"] = [torch.randn(()).expand(n).clone() for n in lengths]
+    batch["old_log_probs"] = [row[:n] for row, n in zip(current + drift, responses)]
+    batch["advantages"] = [torch.randn(()).expand(n).clone() for n in responses]
     # A tool's tokens, in the middle of some responses, are not the policy's.
     batch["response_mask"] = [
         (torch.arange(n) != 2).long() if k % 3 == 0 else torch.ones(n, dtype=torch.long)
-        for k, n in enumerate(lengths)
+        for k, n in enumerate(responses)
     ]
     return batch
 

@@ -32,7 +32,7 @@ from verl.workers.config import (
 from verl.workers.engine import EngineRegistry
 from verl.workers.engine_workers import TrainingWorker
 from verl.workers.utils.losses import ppo_loss
-from verl.workers.utils.padding import response_to_nested
+from verl.workers.utils.padding import left_right_2_no_padding, response_to_nested
 
 from rft import RftError
 from rft.hosts.verl import Engine, PolicyLossConfig
@@ -52,6 +52,8 @@ class Case:
     epochs: int = 1
     scope: str = "optimizer_batch"
     preset: str = "m2po"
+    learning_rate: float = 0.01
+    dtype: str = "fp32"  #: of the forward pass
 
 
 CASES = [
@@ -63,6 +65,7 @@ CASES = [
     Case("two mini-batches, two epochs", 2, mini_batches=2, epochs=2),
     Case("micro_batch scope", 2, scope="micro_batch"),
     Case("grpo", 2, preset="grpo"),
+    Case("bf16", 2, dtype="bf16"),
 ]
 
 
@@ -94,26 +97,18 @@ class Recording(Engine):
 
 
 def rows(batch: dict, rank: int, world: int, case: Case) -> TensorDict:
-    """This rank's part, as verl's trainer hands it to a worker."""
+    """This rank's part, as verl's trainer hands it to a worker: jagged, or as its older trainer does,
+    which keeps the responses padded."""
     count = len(batch["prompts"]) // world
     part = {key: value[rank * count : (rank + 1) * count] for key, value in batch.items()}
-    inputs = [torch.cat(both) for both in zip(part["prompts"], part["responses"])]
-    lengths = [len(response) for response in part["responses"]]
-    longest = max(len(response) for response in batch["responses"])
-    tensors = {
-        "prompts": jagged(part["prompts"]),
-        "responses": jagged(part["responses"]),
-        "input_ids": jagged(inputs),
-        "position_ids": jagged([torch.arange(len(ids)) for ids in inputs]),
-    }
-    for key in ("response_mask", "old_log_probs", "advantages"):
-        values = [row[:length] for row, length in zip(part[key], lengths)]
-        if not case.jagged:
-            values = [torch.nn.functional.pad(v, (0, longest - len(v))) for v in values]
-        tensors[key] = jagged(values) if case.jagged else torch.stack(values)
-    tensors["rollout_log_probs"] = tensors["old_log_probs"].clone()
-    tensors["loss_mask"] = tensors["response_mask"]
-    data = TensorDict(tensors, batch_size=count)
+    part["input_ids"] = [torch.cat(both) for both in zip(part["prompts"], part["responses"])]
+    part["position_ids"] = [torch.arange(len(ids)) for ids in part["input_ids"]]
+    if case.jagged:
+        tensors = {key: torch.nested.as_nested_tensor(part[key], layout=torch.jagged) for key in part}
+        data = TensorDict(tensors | {"loss_mask": tensors["response_mask"]}, batch_size=count)
+    else:
+        data = left_right_2_no_padding(TensorDict(both_sides_padded(part), batch_size=count))
+    data["rollout_log_probs"] = data["old_log_probs"].clone()
     size = len(batch["prompts"]) // case.mini_batches
     tu.assign_non_tensor(
         data,
@@ -128,13 +123,23 @@ def rows(batch: dict, rank: int, world: int, case: Case) -> TensorDict:
         micro_batch_size_per_gpu=case.micro_batch,
         max_token_len_per_gpu=24,
     )
-    if not case.jagged:
-        tu.assign_non_tensor(data, max_response_len=longest)
     return data
 
 
-def jagged(values: list[torch.Tensor]) -> torch.Tensor:
-    return torch.nested.as_nested_tensor(values, layout=torch.jagged)
+def both_sides_padded(part: dict[str, list[torch.Tensor]]) -> dict[str, torch.Tensor]:
+    """Prompts end, and responses begin, in one column."""
+    pad = functools.partial(torch.nn.utils.rnn.pad_sequence, batch_first=True)
+    left = functools.partial(pad, padding_side="left")
+    prompts, responses = left(part["prompts"]), pad(part["responses"])
+    ones = [[torch.ones_like(ids) for ids in part[key]] for key in ("prompts", "responses")]
+    attention_mask = torch.cat([left(ones[0]), pad(ones[1])], dim=1)
+    return {key: pad(part[key]) for key in ("response_mask", "old_log_probs", "advantages")} | {
+        "prompts": prompts,
+        "responses": responses,
+        "input_ids": torch.cat([prompts, responses], dim=1),
+        "attention_mask": attention_mask,
+        "position_ids": (attention_mask.cumsum(1) - 1).clamp(min=0),
+    }
 
 
 def worker_of(model: str, case: Case) -> TrainingWorker:
@@ -142,6 +147,7 @@ def worker_of(model: str, case: Case) -> TrainingWorker:
         model_type="language_model",
         model_config=HFModelConfig(
             path=model,
+            load_tokenizer=False,
             use_remove_padding=case.remove_padding,
             enable_gradient_checkpointing=case.micro_batch == 1,
             override_config={"attn_implementation": "sdpa"},
@@ -149,21 +155,24 @@ def worker_of(model: str, case: Case) -> TrainingWorker:
         engine_config=FSDPEngineConfig(
             strategy="fsdp2",
             model_dtype="fp32",
-            dtype="float32",
-            mixed_precision={"param_dtype": "fp32", "reduce_dtype": "fp32", "buffer_dtype": "fp32"},
+            mixed_precision={"param_dtype": case.dtype, "reduce_dtype": "fp32"},
             use_torch_compile=False,
         ),
-        optimizer_config=FSDPOptimizerConfig(lr=0.01, total_training_steps=10),
+        optimizer_config=FSDPOptimizerConfig(lr=case.learning_rate, total_training_steps=10),
         checkpoint_config=CheckpointConfig(),
     )
     worker = TrainingWorker(config)
     worker.reset()
     settings = PolicyLossConfig(preset=case.preset, selection_scope=case.scope)
-    actor = ActorConfig(
-        strategy="fsdp2", rollout_n=1, ppo_micro_batch_size_per_gpu=1, policy_loss=settings
-    )
-    worker.set_loss_fn(functools.partial(ppo_loss, config=actor))
+    worker.set_loss_fn(loss_function(settings))
     return worker
+
+
+def loss_function(policy_loss: verl.workers.config.PolicyLossConfig) -> functools.partial:
+    actor = ActorConfig(
+        strategy="fsdp2", rollout_n=1, ppo_micro_batch_size_per_gpu=1, policy_loss=policy_loss
+    )
+    return functools.partial(ppo_loss, config=actor)
 
 
 def without(data: TensorDict, key: str) -> None:

@@ -17,12 +17,20 @@ import torch
 from hydra.errors import InstantiationException
 from test_steps import environment
 from verl import DataProto
+from verl.trainer.ppo.core_algos import get_policy_loss_fn
 from verl.trainer.ppo.rollout_corr_helper import apply_bypass_mode
 from verl.trainer.ppo.utils import need_critic, need_reference_policy
 from verl.utils.config import omega_conf_to_dataclass, validate_config
 
+from rft.hosts.verl import PolicyLossConfig, settings_of
+
 EXAMPLE = pathlib.Path(__file__).parents[3] / "examples/verl"
 POLICY_LOSS = "actor_rollout_ref.actor.policy_loss"
+#: The config class of verl, which has none of our keys.
+VERLS_OWN = (
+    f"{POLICY_LOSS}._target_=verl.workers.config.PolicyLossConfig",
+    *(f"~{POLICY_LOSS}.{key}" for key in ("preset", "args", "selection_scope")),
+)
 
 
 def compose(*overrides: str):
@@ -35,15 +43,13 @@ def validate(*overrides: str) -> None:
     validate_config(config, need_reference_policy(config), need_critic(config))
 
 
-def loss_of(*overrides: str, is_weights=None) -> torch.Tensor:
+def loss_of(*overrides: str, drift: float = 0.1, is_weights=None) -> torch.Tensor:
     """The registered loss, called as verl does, without our engine."""
-    from verl.trainer.ppo.core_algos import get_policy_loss_fn
-
     actor = omega_conf_to_dataclass(compose(*overrides).actor_rollout_ref.actor)
     actor.global_batch_info.update(dp_size=1, batch_num_tokens=12, global_batch_size=2)
     zeros, mask = torch.zeros(2, 3), torch.ones(2, 3, dtype=torch.bool)
     loss, _ = get_policy_loss_fn(actor.policy_loss.loss_mode)(
-        old_log_prob=zeros - 0.1,
+        old_log_prob=zeros - drift,
         log_prob=zeros.clone().requires_grad_(),
         advantages=zeros + 1,
         response_mask=mask,
@@ -64,42 +70,53 @@ def test_settings_arrive_in_the_actors_config():
     assert actor.policy_loss.loss.config["m2_threshold"] == 0.02
 
 
-@pytest.mark.parametrize(
-    "override, message",
-    [
-        (f"+{POLICY_LOSS}.args.m2_treshold=1", 'args: config key "m2_treshold" is not known'),
-        (f"{POLICY_LOSS}.preset=m2pp", 'algorithm preset "m2pp" is not known'),
-        (f"{POLICY_LOSS}.preset=m2po_areal", "preset: expected one without it"),
-        (f"{POLICY_LOSS}.selection_scope=batch", "selection_scope: expected"),
-        (f"{POLICY_LOSS}.loss_mode=vanilla", 'loss_mode: expected "m2po", found "vanilla"'),
-        (
-            f"+{POLICY_LOSS}.args.loss_agg_mode=seq-mean-token-sum-norm",
-            "args.loss_scale_factor: expected a number",
-        ),
-    ],
-)
-def test_verls_validation_reports_a_wrong_setting_by_its_key(override, message):
+def test_verls_own_config_class_gets_the_defaults():
+    actor = omega_conf_to_dataclass(compose(*VERLS_OWN).actor_rollout_ref.actor)
+    assert settings_of(actor) == PolicyLossConfig()
+
+
+WRONG_SETTINGS = {
+    "a misspelt key": (f"+{POLICY_LOSS}.args.m2_treshold=1", 'args: config key "m2_treshold" is not'),
+    "a preset that nobody has": (f"{POLICY_LOSS}.preset=m2pp", 'algorithm preset "m2pp" is not'),
+    "a proximal policy": (f"{POLICY_LOSS}.preset=m2po_areal", "preset: expected one without it"),
+    "a wrong scope": (f"{POLICY_LOSS}.selection_scope=batch", "selection_scope: expected"),
+    "another loss": (f"{POLICY_LOSS}.loss_mode=vanilla", 'loss_mode: expected "m2po", found "vanilla"'),
+    "a divisor that varies": (
+        f"+{POLICY_LOSS}.args.loss_agg_mode=seq-mean-token-sum-norm",
+        "args.loss_scale_factor: expected a number",
+    ),
+}
+
+
+@pytest.mark.parametrize("override, message", WRONG_SETTINGS.values(), ids=WRONG_SETTINGS)
+def test_verls_validation_reports_by_its_key(override, message):
     with pytest.raises(InstantiationException) as caught:
         validate(override)
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "override, message",
-    [
-        ("actor_rollout_ref.actor.use_kl_loss=true", "actor.use_kl_loss: expected false"),
-        ("actor_rollout_ref.actor.entropy_coeff=0.01", "actor.entropy_coeff: expected 0"),
-        (
-            "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
-            "actor.loss_agg_mode: expected 'token-mean'",
-        ),
-        (f"{POLICY_LOSS}.loss_mode=m2po", "actor.strategy: expected"),  # no engine of ours
-    ],
-)
-def test_the_loss_refuses_what_it_cannot_serve_by_its_key(override, message):
+UNSERVED = {
+    "a KL term": ("actor_rollout_ref.actor.use_kl_loss=true", "use_kl_loss: expected false"),
+    "an entropy term": ("actor_rollout_ref.actor.entropy_coeff=0.01", "entropy_coeff: expected 0"),
+    "two aggregations": (
+        "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
+        "actor.loss_agg_mode: expected 'token-mean'",
+    ),
+    "an engine that does not select": (f"{POLICY_LOSS}.loss_mode=m2po", "actor.strategy: expected"),
+}
+
+
+@pytest.mark.parametrize("override, message", UNSERVED.values(), ids=UNSERVED)
+def test_the_loss_refuses_by_its_key(override, message):
     with pytest.raises(rft.RftError) as caught:
         loss_of(override)
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("drift, warnings", [(0.0, 1), (-0.1, 0)], ids=["fresh", "stale"])
+def test_micro_batch_scope_warns_of_log_probs_that_are_the_same(caplog, drift, warnings):
+    loss_of(f"{POLICY_LOSS}.selection_scope=micro_batch", drift=drift)
+    assert caplog.text.count("m2_before is exactly 0") == warnings
 
 
 def test_micro_batch_scope_needs_no_engine_and_divides_by_the_counts_of_verl():
@@ -112,17 +129,13 @@ def test_micro_batch_scope_refuses_importance_weights():
         loss_of(f"{POLICY_LOSS}.selection_scope=micro_batch", is_weights=torch.ones(2, 3))
 
 
-@pytest.mark.parametrize("target", ["rft.hosts.verl", "verl.workers.config"])
-def test_the_loss_that_bypass_mode_writes_over_ours_is_refused(target):
-    override = f"{POLICY_LOSS}._target_={target}.PolicyLossConfig"
-    keys = ("preset", "args", "selection_scope") if target.startswith("verl") else ()
-    config = compose(override, *(f"~{POLICY_LOSS}.{key}" for key in keys))
+@pytest.mark.parametrize("overrides", [(), VERLS_OWN], ids=["our config", "verl's own"])
+def test_the_loss_that_bypass_mode_writes_over_ours_is_refused(overrides):
+    config = compose(*overrides)
     batch = DataProto.from_dict(tensors={"rollout_log_probs": torch.zeros(2, 3)})
     actor = config.actor_rollout_ref.actor
     apply_bypass_mode(batch, config.algorithm.rollout_correction, actor.policy_loss)
     with pytest.raises((InstantiationException, rft.RftError)) as caught:
-        from rft.hosts.verl import settings_of
-
         settings_of(omega_conf_to_dataclass(actor))
     assert "trainer.use_v1" in str(caught.value)
 

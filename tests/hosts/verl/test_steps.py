@@ -18,6 +18,13 @@ import tiny
 import torch
 
 HERE = pathlib.Path(__file__).parent
+UNSERVED = {
+    "no rollout log-probs": "actor_rollout_ref.rollout.calculate_log_probs: expected true",
+    "bypass off": "algorithm.rollout_correction.bypass_mode: expected true",
+    "importance weights": "algorithm.rollout_correction.rollout_is: expected null",
+    "critic": 'algorithm.adv_estimator: expected "grpo"',
+    "KL in the reward": "algorithm.use_kl_in_reward: expected false",
+}
 SPLITS = ["of 1", "of 2", "of 4", "of 2, padded", "by tokens"]
 
 
@@ -62,7 +69,8 @@ def take_steps(folder: pathlib.Path, world: int) -> list[dict]:
 def folder(tmp_path_factory) -> pathlib.Path:
     made = tmp_path_factory.mktemp("verl")
     tiny.save(made / "model")
-    torch.save(batches.stale(tiny.model()), made / "batch.pt")
+    lengths = [3, 4, 5, 3, 4, 5, 3, 4], [4, 7, 10, 6, 9, 5, 8, 4]
+    torch.save(batches.stale(tiny.model(), *lengths), made / "batch.pt")
     return made
 
 
@@ -96,7 +104,7 @@ def first_steps(run: list[dict], case: str) -> list[dict]:
     return [rank[case]["steps"][0] for rank in run]
 
 
-@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
 @pytest.mark.parametrize("case", SPLITS)
 def test_mask_is_that_of_the_literal_algorithm_however_the_batch_is_split(
     runs, by_hand, world, case
@@ -106,7 +114,7 @@ def test_mask_is_that_of_the_literal_algorithm_however_the_batch_is_split(
     assert torch.equal(keep, by_hand["keep"])
 
 
-@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
 @pytest.mark.parametrize("case", SPLITS)
 def test_gradient_is_the_one_worked_out_by_hand(runs, by_hand, world, case):
     gradient = first_steps(runs[world], case)[0]["gradient"]
@@ -114,7 +122,7 @@ def test_gradient_is_the_one_worked_out_by_hand(runs, by_hand, world, case):
         assert torch.allclose(gradient[name], expected, rtol=1e-4, atol=1e-6 * expected.abs().max())
 
 
-@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
 @pytest.mark.parametrize("case", SPLITS)
 def test_loss_and_metrics_are_of_the_optimizer_batch(runs, by_hand, world, case):
     metrics = runs[world][0][case]["metrics"]
@@ -126,7 +134,7 @@ def test_loss_and_metrics_are_of_the_optimizer_batch(runs, by_hand, world, case)
     assert "actor/ppo_kl" in metrics and "actor/pg_clipfrac" in metrics
 
 
-@pytest.mark.parametrize("world", [1, 2])
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
 def test_every_mini_batch_of_every_epoch_is_selected_on_its_own(runs, world):
     steps = [rank["two mini-batches, two epochs"]["steps"] for rank in runs[world]]
     assert [len(rank) for rank in steps] == [4] * world
@@ -156,19 +164,17 @@ def test_another_preset_takes_the_same_way(runs):
         assert runs[world][0]["grpo"]["metrics"]["actor/pg_clipfrac"][0] > 0
 
 
-@pytest.mark.parametrize("world", [1, 2])
-@pytest.mark.parametrize(
-    "mode, key",
-    [
-        ("no rollout log-probs", "actor_rollout_ref.rollout.calculate_log_probs: expected true"),
-        ("bypass off", "algorithm.rollout_correction.bypass_mode: expected true"),
-        ("importance weights", "algorithm.rollout_correction.rollout_is: expected null"),
-        ("critic", 'algorithm.adv_estimator: expected "grpo"'),
-        ("KL in the reward", "algorithm.use_kl_in_reward: expected false"),
-    ],
-)
-def test_a_batch_of_an_unserved_mode_is_refused_by_its_key(runs, world, mode, key):
-    assert all(rank[mode].startswith(key) for rank in runs[world])
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
+@pytest.mark.parametrize("mode", UNSERVED)
+def test_a_batch_of_an_unserved_mode_is_refused_by_its_key(runs, world, mode):
+    assert all(rank[mode].startswith(UNSERVED[mode]) for rank in runs[world])
+
+
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
+def test_under_autocast_the_forward_pass_before_costs_no_gradient(runs, by_hand, world):
+    gradient = first_steps(runs[world], "bf16")[0]["gradient"]
+    for name, expected in by_hand["gradient"].items():
+        assert torch.cosine_similarity(gradient[name].flatten(), expected.flatten(), 0) > 0.95
 
 
 def test_where_one_rank_refuses_its_batch_the_other_fails_too(runs):

@@ -101,7 +101,9 @@ def _select_here(
     """Selects within one micro-batch; means divide by verl's counts of the optimizer batch."""
     with torch.no_grad():
         (keep,), report = loss.select([batch], ALONE)
-    _warn(report)
+    # A few sequences may have no token in the trust region; that is no reason to warn.
+    if torch.equal(batch.logprob[batch.mask], batch.old_logprob[batch.mask]):
+        _warn(report)
     valid = int(counts["batch_num_tokens"])
     reduction = Reduction(
         valid_tokens=valid,
