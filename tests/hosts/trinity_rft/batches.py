@@ -40,9 +40,9 @@ def of(model, function: SelectingAdvantage, bypass: bool = False, seed: int = 1)
     return batch, experiences
 
 
-def losses(model, batch, experiences, micro_batch: int, ranks: int = 1, **args):
-    """What TrinityPolicyLoss gives for every micro-batch of every rank: (loss, metrics) each."""
-    policy = TrinityPolicyLoss(
+def policy(**args) -> TrinityPolicyLoss:
+    """Trinity's loss, with these policy_loss_fn_args."""
+    return TrinityPolicyLoss(
         AlgorithmConfig(
             policy_loss_fn="rft.hosts.trinity_rft.PluginPolicyLoss",
             policy_loss_fn_args=args,
@@ -52,6 +52,11 @@ def losses(model, batch, experiences, micro_batch: int, ranks: int = 1, **args):
             entropy_loss_fn_args={"entropy_coef": 0.0},
         )
     )
+
+
+def losses(model, batch, experiences, micro_batch: int, ranks: int = 1, **args):
+    """What the loss gives for every micro-batch of every rank: (loss, metrics) each."""
+    function = policy(**args)
     data = left_right_2_no_padding(batch.to_tensordict())
     tensordict_utils.assign_non_tensor(
         data, dp_size=ranks, batch_num_tokens=int(data["response_mask"].sum())
@@ -62,7 +67,7 @@ def losses(model, batch, experiences, micro_batch: int, ranks: int = 1, **args):
             scores(model, experience) for experience in experiences[first : first + micro_batch]
         ]
         output = {"log_probs": torch.nested.as_nested_tensor(rows, layout=torch.jagged)}
-        found.append(policy(output, part))
+        found.append(function(output, part))
         first += micro_batch
     return found
 

@@ -3,15 +3,17 @@
 
 """Train steps of Trinity's VERLTrainer, with Ray workers, on the tiny model.
 
-usage: train.py MODEL OUT CASE, with RFT_TEST_STEPS set: where the workers keep theirs
+usage: train.py MODEL OUT, with RFT_TEST_STEPS set: where the workers keep what they did
 
-Writes the metrics of every step to OUT, and the checkpoint beside it.
+Takes two steps of every case of CASES. OUT/CASE has their metrics, what the workers kept, and a
+checkpoint.
 """
 
 from __future__ import annotations
 
 import asyncio
 import dataclasses
+import os
 import pathlib
 import sys
 
@@ -39,8 +41,7 @@ class Case:
 CASES = {
     "one worker": Case(micro_batch=4),
     "two workers": Case(workers=2, micro_batch=1),
-    "by tokens": Case(tokens=24),
-    "micro_batch scope": Case(scope="micro_batch"),
+    "by tokens, of micro_batch scope": Case(tokens=24, scope="micro_batch"),
 }
 
 
@@ -48,7 +49,8 @@ def config_of(model: str, out: pathlib.Path, case: Case) -> Config:
     """The example's trainer.yaml for a tiny model on the CPU."""
     example = pathlib.Path(__file__).parents[3] / "examples/trinity_rft/trainer.yaml"
     config = load_config(str(example))
-    config.model.model_path, config.checkpoint_root_dir = model, str(out.parent)
+    config.name = out.name
+    config.model.model_path, config.checkpoint_root_dir = model, str(out)
     config.model.max_prompt_tokens = config.model.max_response_tokens = 16
     config.algorithm.policy_loss_fn_args |= {"preset": case.preset, "selection_scope": case.scope}
     config.algorithm.optimizer.lr = 0.01
@@ -77,20 +79,30 @@ def config_of(model: str, out: pathlib.Path, case: Case) -> Config:
     return config.check_and_update()
 
 
-async def main(model: str, out: pathlib.Path, case: Case) -> None:
-    ray.init(num_gpus=case.workers, num_cpus=4, include_dashboard=False, namespace="test")
+async def take(model: str, out: pathlib.Path, case: Case) -> None:
     config = config_of(model, out, case)
     (operator,) = create_operators(config.data_processor.experience_pipeline.operators)
-    trainer, steps = get_trainer_wrapper(config), []
+    trainer, metrics = get_trainer_wrapper(config), []
     await trainer.prepare()
     for step in range(STEPS):
         made = rollouts.stale(tiny.model(), case.experiences // 4, seed=1 + step)
         experiences, _ = await operator.process(made)
-        steps.append(await trainer.train_step(experiences))
+        metrics.append(await trainer.train_step(experiences))
     await trainer.save_checkpoint(block_until_saved=True)
-    torch.save(steps, out)
+    torch.save(metrics, out / "metrics.pt")
+    for worker in trainer.actor_rollout_wg.workers:
+        ray.kill(worker)
+
+
+async def main(model: str, out: pathlib.Path) -> None:
+    gpus = sum(case.workers for case in CASES.values())  # a case gives none back
+    ray.init(num_gpus=gpus, num_cpus=8 * gpus, include_dashboard=False, namespace="test")
+    for name, case in CASES.items():
+        (out / name).mkdir(parents=True)
+        await take(model, out / name, case)
+        pathlib.Path(os.environ["RFT_TEST_STEPS"]).rename(out / name / "steps")
     ray.shutdown()
 
 
 if __name__ == "__main__":
-    asyncio.run(main(sys.argv[1], pathlib.Path(sys.argv[2]), CASES[sys.argv[3]]))
+    asyncio.run(main(sys.argv[1], pathlib.Path(sys.argv[2])))
