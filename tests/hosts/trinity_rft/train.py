@@ -90,13 +90,13 @@ async def take(model: str, out: pathlib.Path, case: Case) -> None:
         metrics.append(await trainer.train_step(experiences))
     await trainer.save_checkpoint(block_until_saved=True)
     torch.save(metrics, out / "metrics.pt")
-    for worker in trainer.actor_rollout_wg.workers:
-        ray.kill(worker)
+    for pool in trainer.resource_pool_manager.resource_pool_dict.values():
+        for group in pool.pgs:  # and with them, the workers
+            ray.util.remove_placement_group(group)
 
 
 async def main(model: str, out: pathlib.Path) -> None:
-    gpus = sum(case.workers for case in CASES.values())  # a case gives none back
-    ray.init(num_gpus=gpus, num_cpus=8 * gpus, include_dashboard=False, namespace="test")
+    ray.init(num_gpus=4, num_cpus=16, include_dashboard=False, namespace="test")
     for name, case in CASES.items():
         (out / name).mkdir(parents=True)
         await take(model, out / name, case)

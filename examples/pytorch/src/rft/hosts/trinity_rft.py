@@ -11,25 +11,24 @@ its mask and counts travel with the batch, in keys of ours, to the loss.
 
 from __future__ import annotations
 
-import enum
-import importlib.metadata
 from collections.abc import Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 import torch
-from packaging.version import Version
 from trinity.algorithm import ADVANTAGE_FN
 from trinity.algorithm.advantage_fn import AdvantageFn
 from trinity.algorithm.algorithm import AlgorithmType
 from trinity.algorithm.policy_loss_fn import PolicyLossFn
 from trinity.buffer.operators import ExperienceOperator
-from trinity.common.config import Config, OperatorConfig
+from trinity.common.config import Config
 from trinity.common.experience import Experience
 from trinity.utils.log import get_logger
 
 from rft import ALONE, COPIED_BYTES, Batch, PolicyLoss, Reduction, Report
 
+from . import trinity_rft_config as checks
 from .common import SelectionScope, policy_loss, refusal, warn_if_fresh
+from .trinity_rft_config import ARGS, BYPASS, HOOK, Hook
 
 if TYPE_CHECKING:
     from verl import DataProto
@@ -40,11 +39,6 @@ KEEP = "rft_keep"
 #: optimizer batch, then the selection's metrics as the library orders them.
 REPORT = "rft_report"
 
-_ARGS = "algorithm.policy_loss_fn_args"
-_BYPASS = "algorithm.bypass_old_logprobs"
-_EPOCHS = "trainer.trainer_config.actor.ppo_epochs"
-_EXTERNAL = "trainer.trainer_config.model.external_lib"
-
 #: Metrics of a micro-batch: Trinity's names, and how micro-batches and ranks combine.
 _METRICS = {
     "ppo_kl": ("ppo_kl", "sum"),
@@ -53,21 +47,6 @@ _METRICS = {
     "ratio_min": ("ratio/min", "min"),
     "clip_fraction": ("pg_clipfrac", "sum"),
 }
-
-
-class Hook(enum.Enum):
-    """Where the selection is made."""
-
-    #: In the trainer process, by the advantage function, from the log-probs recomputed there.
-    TRAINER = "trainer"
-    #: In the workers, by the engine of `rft.hosts.trinity_rft_engine`.
-    ENGINE = "engine"
-
-
-#: The one that this verl allows: before 0.9, EngineRegistry takes no engine beside verl's own.
-HOOK = (
-    Hook.ENGINE if Version(importlib.metadata.version("verl")) >= Version("0.9") else Hook.TRAINER
-)
 
 
 class PluginPolicyLoss(PolicyLossFn):
@@ -85,8 +64,8 @@ class PluginPolicyLoss(PolicyLossFn):
         **args: Any,
     ) -> None:
         super().__init__(backend=backend)
-        self.scope = SelectionScope.parse(selection_scope, f"{_ARGS}.selection_scope")
-        self.loss: PolicyLoss = policy_loss(preset, args, _ARGS)
+        self.scope = SelectionScope.parse(selection_scope, f"{ARGS}.selection_scope")
+        self.loss: PolicyLoss = policy_loss(preset, args, ARGS)
         self._selection_metrics = self.loss.select([], ALONE).report.metrics.keys() - {COPIED_BYTES}
 
     def __call__(  # type: ignore[override]
@@ -212,11 +191,11 @@ class SelectingAdvantage(AdvantageFn, ExperienceOperator):
         else:
             current = tensors["old_log_probs"]
             if current.data_ptr() == rollout.data_ptr():
-                raise refusal(_BYPASS, "false", "true", "the selection takes current log-probs")
+                raise refusal(BYPASS, "false", "true", "the selection takes current log-probs")
             batch = Batch(current, rollout, tensors["advantages"], tensors["response_mask"])
             report = self.policy.attach(tensors, batch)
             if self._stale(exps.meta_info.get("model_versions")) and _pushes(batch):
-                warn_if_fresh(report, f"check {_BYPASS} and that rollouts bring their log-probs")
+                warn_if_fresh(report, f"check {BYPASS} and that rollouts bring their log-probs")
         tensors["old_log_probs"] = rollout
         return exps, {}
 
@@ -260,93 +239,23 @@ class PluginAlgorithm(AlgorithmType):
     @classmethod
     def check_config(cls, config: Config) -> None:
         """Refuses what can't be served, and sets what follows from the rest."""
-        algorithm, wanted = config.algorithm, cls.default_config()
-        for key in set(wanted) - {"sample_strategy"}:
-            if getattr(algorithm, key) not in (None, wanted[key]):
-                found = f'"{getattr(algorithm, key)}"'
-                raise refusal(f"algorithm.{key}", f'"{wanted[key]}"', found, _reasons(key))
+        algorithm = config.algorithm
+        checks.check_parts(algorithm, cls.default_config())
         args = dict(algorithm.policy_loss_fn_args or PluginPolicyLoss.default_args())
         policy = PluginPolicyLoss(**args)
-        _check_preset(policy.loss, args.get("preset", "m2po"))
-        _check_trainer(config, policy.scope)
-        _agree_on_aggregation(algorithm, args, policy.loss)
+        checks.check_preset(policy.loss.preset, args.get("preset", "m2po"))
+        checks.check_trainer(config.trainer, policy.scope, f"{__name__}_engine")
+        checks.agree_on_aggregation(algorithm, args, policy.loss)
         algorithm.policy_loss_fn_args = args
+        group = {"group_advantage": policy.loss.preset["advantage_fn"]}
         given = algorithm.advantage_fn_args or {}
-        group = {"group_advantage": policy.loss.preset["advantage_fn"], **given}
-        algorithm.advantage_fn_args = {**group, "policy_loss_fn_args": args}
+        algorithm.advantage_fn_args = {**group, **given, "policy_loss_fn_args": args}
         bypass = HOOK is Hook.ENGINE or policy.scope is SelectionScope.MICRO_BATCH
         if algorithm.bypass_old_logprobs != bypass:
             algorithm.bypass_old_logprobs = bypass
-            get_logger(__name__).warning("`%s` is set to %s, for the selection.", _BYPASS, bypass)
+            get_logger(__name__).warning("`%s` is set to %s, for the selection.", BYPASS, bypass)
         if HOOK is Hook.TRAINER:
-            _add_operator(config)
-
-
-def _check_preset(loss: PolicyLoss, name: str) -> None:
-    preset, key = loss.preset, f"{_ARGS}.preset"
-    for setting in ("use_critic", "use_reference"):
-        if preset[setting]:
-            raise refusal(key, f"one without {setting}", f'"{name}"')
-    for setting in ("kl_penalty_fn", "kl_loss_fn", "entropy_loss_fn"):
-        if preset[setting] != "none":
-            found = f'"{name}" with "{preset[setting]}"'
-            raise refusal(key, f'one whose {setting} is "none"', found, _reasons(setting))
-    if preset["rollout"]["proximal_logprobs"]:
-        why = "a train step is one optimizer step: the proximal policy is the current one"
-        raise refusal(key, "one without proximal log-probs", f'"{name}"', why)
-
-
-def _check_trainer(config: Config, scope: SelectionScope) -> None:
-    verl = importlib.metadata.version("verl")
-    if Version(verl) < Version("0.8"):
-        raise refusal("verl", "0.8.0 or newer", verl, "Trinity's older trainer scales losses itself")
-    trainer = config.trainer
-    if trainer.trainer_type != "verl":
-        raise refusal("trainer.trainer_type", '"verl"', f'"{trainer.trainer_type}"')
-    if trainer.trainer_strategy not in ("fsdp", "fsdp2"):
-        raise refusal("trainer.trainer_strategy", '"fsdp" or "fsdp2"', f'"{trainer.trainer_strategy}"')
-    overrides = _overrides(trainer)
-    epochs = overrides.get("actor", {}).get("ppo_epochs", 1)
-    if epochs != 1 and HOOK is Hook.TRAINER and scope is SelectionScope.OPTIMIZER_BATCH:
-        raise refusal(_EPOCHS, "1", epochs, "the selection is made once a train step")
-    if HOOK is Hook.ENGINE:
-        engine = f"{__name__}_engine"
-        found = overrides.setdefault("model", {}).setdefault("external_lib", engine)
-        if found != engine:
-            raise refusal(_EXTERNAL, f'"{engine}"', f'"{found}"', "it holds the engine that selects")
-
-
-def _overrides(trainer: Any) -> dict[str, Any]:
-    """trainer.trainer_config's sections, in whichever of Trinity's two layouts."""
-    given = trainer.trainer_config
-    return given.get("actor_rollout_ref", given)
-
-
-def _agree_on_aggregation(algorithm: Any, args: dict[str, Any], loss: PolicyLoss) -> None:
-    """Trinity writes algorithm.loss_agg_mode over policy_loss_fn_args.loss_agg_mode, unless it is
-    missing there; then the loss would not see it."""
-    mode, own = algorithm.loss_agg_mode, loss.config.get("loss_agg_mode")
-    if mode is not None and mode != own:
-        if own is None or "loss_agg_mode" in args:
-            raise refusal("algorithm.loss_agg_mode", repr(own), repr(mode), f"{_ARGS} says so")
-        args["loss_agg_mode"] = mode
-    elif own is not None:
-        algorithm.loss_agg_mode = own
-
-
-def _add_operator(config: Config) -> None:
-    """Group advantages in the explorer: Trinity adds them only where the trainer computes none."""
-    operators, name = config.data_processor.experience_pipeline.operators, _path(SelectingAdvantage)
-    if all(operator.name != name for operator in operators):
-        operators.append(OperatorConfig(name=name, args=config.algorithm.advantage_fn_args))
-
-
-def _reasons(key: str) -> str:
-    if key in ("kl_loss_fn", "entropy_loss_fn"):
-        return "Trinity adds the term's mean of each micro-batch to a loss that is the whole batch's"
-    if key == "kl_penalty_fn":
-        return "advantages are computed before the trainer could change rewards"
-    return "the parts belong together"
+            checks.add_operator(config, _path(SelectingAdvantage))
 
 
 def _path(cls: type) -> str:
