@@ -21,6 +21,7 @@ HERE = pathlib.Path(__file__).parent
 UNSERVED = {
     "no rollout log-probs": "actor_rollout_ref.rollout.calculate_log_probs: expected true",
     "bypass off": "algorithm.rollout_correction.bypass_mode: expected true",
+    "bypass off, micro_batch scope": "algorithm.rollout_correction.bypass_mode: expected true",
     "importance weights": "algorithm.rollout_correction.rollout_is: expected null",
     "critic": 'algorithm.adv_estimator: expected "grpo"',
     "KL in the reward": "algorithm.use_kl_in_reward: expected false",

@@ -129,15 +129,14 @@ class Engine(SelectingEngine):
         if loss_function.func is not ppo_loss:
             raise refusal("distillation.enabled", "false", "true")
         _check_batch(data, settings)
-        return None if settings.scope is SelectionScope.MICRO_BATCH else settings.loss
+        if settings.scope is SelectionScope.MICRO_BATCH:
+            _check_old_logprob(data)
+            return None
+        return settings.loss
 
     def batch(self, data: TensorDict, logprob: torch.Tensor) -> Batch:
-        batch = super().batch(data, logprob)
-        valid, rollout = batch.mask != 0, padded(data["rollout_log_probs"])
-        if not torch.equal(batch.old_logprob[valid], rollout[valid]):
-            why = "old_log_probs are not those of the rollouts"
-            raise refusal(_BYPASS, "true", "false", why)
-        return batch
+        _check_old_logprob(data)  # the one check that may fail on some ranks only
+        return super().batch(data, logprob)
 
     def selected(self, report: Report) -> None:
         if self.get_data_parallel_rank() == 0:
@@ -184,6 +183,14 @@ def _check_batch(data: TensorDict, settings: PolicyLossConfig) -> None:
         why = f'preset "{settings.preset}" has no KL term'
         found = "log-probs of a reference policy in the batch"
         raise refusal("algorithm.use_kl_in_reward", "false", found, why)
+
+
+def _check_old_logprob(data: TensorDict) -> None:
+    names = ("response_mask", "old_log_probs", "rollout_log_probs")
+    mask, old, rollout = (padded(data[name]) for name in names)
+    if not torch.equal(old[mask != 0], rollout[mask != 0]):
+        why = "old_log_probs are not those of the rollouts"
+        raise refusal(_BYPASS, "true", "false", why)
 
 
 def _refuse_bypass_loss(loss_mode: str) -> None:
