@@ -177,7 +177,8 @@ static void write_data(const inspect_report *report, FILE *file)
     const inspect_effect *const effect = &report->effects[i];
     inspect_stretch stretches[INSPECT_MOST_STRETCHES];
     const int stretch_count = inspect_along(report->batch, effect, stretches);
-    fprintf(file, "$along%d << END\n", i);
+    // Without a point, gnuplot gives up.
+    fprintf(file, "$along%d << END\n%s", i, stretch_count == 0 ? "0 0 0 0\n" : "");
     for (int j = 0; j < stretch_count; ++j) {
       const inspect_stretch *const stretch = &stretches[j];
       fprintf(file, "%.9g %.9g %.9g %" PRId64 "\n", (double)(stretch->first + stretch->last) / 2,
@@ -221,13 +222,10 @@ static void plot_along(const inspect_report *report, FILE *file)
   }
   fputs("\nset origin 0, 0\nset size 1, 0.35\nset bmargin 4\nset tmargin 1\nset format x '%g'\n"
         "unset title\nset xlabel 'valid token of its sequence'\nset ylabel 'valid tokens'\n"
-        "unset key\nset boxwidth 0.9 relative\nset yrange [0:*]\nplot ",
+        "unset key\nset boxwidth 0.9 relative\nset yrange [0:*]\n"
+        "plot $along0 using 1:4 with boxes fillstyle solid linecolor rgb '#b8b8b8'\n"
+        "unset multiplot\nset size 1, 1\nset tmargin 3\n",
         file);
-  fputs(report->batch->longest == 0
-            ? "[0:1] [0:1] NaN\n"
-            : "$along0 using 1:4 with boxes fillstyle solid linecolor rgb '#b8b8b8'\n",
-        file);
-  fputs("unset multiplot\nset size 1, 1\nset tmargin 3\n", file);
 }
 
 static void plot_sweep(const inspect_report *report, FILE *file)

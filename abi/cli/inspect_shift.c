@@ -73,14 +73,12 @@ static int64_t end_marker(const inspect_batch *batch, int64_t row)
   return is_special(inspect_batch_text(batch, row, first - 1)) ? first - 1 : first;
 }
 
-static int64_t last_valid(const inspect_batch *batch, int64_t row)
+// Whether the valid tokens end at a position.
+static bool ends_at(const inspect_batch *batch, int64_t position, int64_t row)
 {
-  const int64_t start = cli_batch_positions(batch->source, row);
-  int64_t i = cli_batch_positions(batch->source, row + 1) - 1;
-  while (i >= start && !batch->valid[i]) {
-    --i;
-  }
-  return i >= start ? i : -1;
+  const int64_t next = position + 1;
+  return position >= cli_batch_positions(batch->source, row) && batch->valid[position] &&
+         (next == cli_batch_positions(batch->source, row + 1) || !batch->valid[next]);
 }
 
 static inspect_shift compare_text(const inspect_batch *batch, int by, const char *evidence)
@@ -89,10 +87,9 @@ static inspect_shift compare_text(const inspect_batch *batch, int by, const char
   int64_t votes = 0;
   for (int64_t row = 0; batch->text != NULL && row < batch->source->rows; ++row) {
     const int64_t marker = end_marker(batch, row);
-    const int64_t last = last_valid(batch, row);
-    if (marker >= 0 && last >= 0) {
+    if (marker >= 0) {
       asked += 1;
-      votes += last == marker + by;
+      votes += ends_at(batch, marker + by, row);
     }
   }
   return judge(by, evidence, votes, asked);
@@ -102,24 +99,20 @@ static inspect_shift compare_text(const inspect_batch *batch, int by, const char
 
 inspect_shift inspect_shift_find(const inspect_batch *batch)
 {
-  const inspect_shift found[] = {
-      compare(batch, batch->logprob, 1, "positions at the edge of what logprob is filled with"),
-      compare(batch, batch->logprob, -1, "positions at the edge of what logprob is filled with"),
-      compare(batch, batch->old_logprob, 1,
-              "positions at the edge of what old_logprob is filled with"),
-      compare(batch, batch->old_logprob, -1,
-              "positions at the edge of what old_logprob is filled with"),
-      compare(batch, batch->advantage, 1,
-              "positions at the edge of what advantages is filled with"),
-      compare(batch, batch->advantage, -1,
-              "positions at the edge of what advantages is filled with"),
-      compare_text(batch, 1, "sequences whose end marker is followed by padding"),
-      compare_text(batch, -1, "sequences whose end marker is followed by padding"),
-  };
-  for (size_t i = 0; i < sizeof found / sizeof found[0]; ++i) {
-    if (found[i].by != 0) {
-      return found[i];
+  const struct {
+    const double *values;
+    const char *evidence;
+  } filled[] = {{batch->logprob, "positions at the edge of what logprob is filled with"},
+                {batch->old_logprob, "positions at the edge of what old_logprob is filled with"},
+                {batch->advantage, "positions at the edge of what advantages is filled with"}};
+  inspect_shift shift = {.by = 0};
+  for (int by = 1; shift.by == 0 && by >= -1; by -= 2) {
+    for (size_t i = 0; shift.by == 0 && i < sizeof filled / sizeof filled[0]; ++i) {
+      shift = compare(batch, filled[i].values, by, filled[i].evidence);
+    }
+    if (shift.by == 0) {
+      shift = compare_text(batch, by, "sequences whose end marker is followed by padding");
     }
   }
-  return (inspect_shift){.by = 0};
+  return shift;
 }

@@ -323,12 +323,12 @@ int inspect_print_text(const inspect_report *report)
   {
     printf("warning: %s\n", json_string_value(json_object_get(item, "message")));
   }
+  if (json_array_size(report->warnings) == 0) {
+    puts("no warnings");
+  }
   json_array_foreach(report->files, index, item)
   {
     printf("wrote %s\n", json_string_value(item));
-  }
-  if (json_array_size(report->warnings) == 0) {
-    puts("no warning");
   }
   return CLI_OK;
 }
