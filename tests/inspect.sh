@@ -2,6 +2,8 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
+# shellcheck disable=SC2016 # jq and perl have variables of their own
+#
 # rft inspect: its numbers against the exact answers of tests/vectors, its warnings, its plots.
 set -u
 

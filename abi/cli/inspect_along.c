@@ -6,8 +6,8 @@
 int inspect_along(const inspect_batch *batch, const inspect_effect *effect,
                   inspect_stretch stretches[INSPECT_MOST_STRETCHES])
 {
-  const int64_t length = (batch->longest + INSPECT_MOST_STRETCHES - 1) / INSPECT_MOST_STRETCHES;
-  const int count = length == 0 ? 0 : (int)((batch->longest + length - 1) / length);
+  const int64_t length = ((batch->longest - 1) / INSPECT_MOST_STRETCHES) + 1;
+  const int count = (int)((batch->longest + length - 1) / length);
   for (int i = 0; i < count; ++i) {
     const int64_t last = (i + 1) * length;
     stretches[i] = (inspect_stretch){.first = (i * length) + 1,

@@ -206,7 +206,7 @@ static void write_advantage(const tally *total, FILE *file)
 
 static void write_sequence(const inspect_report *report, int64_t row, FILE *file)
 {
-  tally totals[INSPECT_MOST_EFFECTS];
+  tally totals[INSPECT_MOST_EFFECTS] = {{0}};
   fputs("<section class='", file);
   for (int i = 0; i < report->count; ++i) {
     totals[i] = count_row(report, row, i);

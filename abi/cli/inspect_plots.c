@@ -19,8 +19,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 #define SCRIPT "plot.gp"
 #define PAGE "tokens.html"
 #define LOG "gnuplot.log"
@@ -140,7 +138,7 @@ static int32_t fail_gnuplot(const workshop *shop, int status, rft_error *error)
          fgets(line, sizeof line, log) != NULL) {
   }
   if (log != NULL) {
-    fclose(log);
+    (void)fclose(log);
   }
   line[strcspn(line, "\n")] = '\0';
   return rft_fail(error, RFT_UNAVAILABLE, "--plots: gnuplot ended with status %d: %s",

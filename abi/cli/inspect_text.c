@@ -96,7 +96,7 @@ static void print_batch(const inspect_batch *batch)
 enum { COUNT_ROWS = 7 };
 static const char *const LABELS[COUNT_ROWS] = {
     "loss",     "trust-region tokens", "masked tokens", "clipped tokens", "m2 before",
-    "m2 after", "cut, log-ratio"};
+    "m2 after", "cut, |log-ratio|"};
 
 static void set_tokens(const sheet *table, int column, int64_t tokens, int64_t valid)
 {

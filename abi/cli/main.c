@@ -39,12 +39,9 @@ typedef struct command {
   int (*run)(int argc, char **argv);
 } command;
 
-static const command COMMANDS[] = {{"list", cli_list},
-                                   {"schema", cli_schema},
-                                   {"preset", cli_preset},
-                                   {"evaluate", cli_evaluate},
-                                   {"inspect", cli_inspect},
-                                   {"check", cli_check}};
+static const command COMMANDS[] = {{"list", cli_list},       {"schema", cli_schema},
+                                   {"preset", cli_preset},   {"evaluate", cli_evaluate},
+                                   {"inspect", cli_inspect}, {"check", cli_check}};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 
 static int fail_unknown(const char *name)
