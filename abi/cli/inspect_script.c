@@ -60,7 +60,9 @@ static void count(const inspect_batch *batch, const inspect_effect *effect, hist
   for (int64_t i = 0; i < batch->positions; ++i) {
     if (batch->valid[i] && batch->advantage[i] != 0) {
       const int sign = batch->advantage[i] < 0;
-      bin *const in = &counts->bins[sign][bin_of(batch->log_ratio[i], counts->reach)];
+      // One of 0 is no move with the advantage.
+      const int nudge = sign == 0 && batch->log_ratio[i] == 0;
+      bin *const in = &counts->bins[sign][bin_of(batch->log_ratio[i], counts->reach) - nudge];
       in->valid += 1;
       in->masked += same && effect->states[i] == INSPECT_MASKED;
       in->clipped += same && effect->states[i] == INSPECT_CLIPPED;
@@ -156,15 +158,15 @@ static void plot_log_ratios(const inspect_report *report, const histogram *count
           -counts->reach, counts->reach, 2.0 * (double)(counts->most + 1),
           1.8 * counts->reach / BINS);
   plot_panel(report, counts, 0, file);
-  fputs("set origin 0, 0\nset bmargin 4\nset xlabel 'log-ratio: log-prob now less log-prob when "
-        "sampled'\nunset key\n",
-        file);
+  fprintf(file,
+          "set origin 0, 0\nset bmargin 4\nset xlabel 'log-ratio: log-prob now less log-prob when "
+          "sampled%s'\nunset key\n",
+          counts->reach < FURTHEST ? "" : " (what is beyond stands in the last bars)");
   plot_panel(report, counts, 1, file);
   fputs("unset multiplot\nunset arrow\nunset logscale\nset size 1, 1\nset bmargin 4\n", file);
 }
 
-// -------------------------------------------------------------------------------------- along,
-// sweep
+// ------------------------------------------------------------------------------------ other plots
 
 static double threshold_of(const inspect_effect *effect)
 {
