@@ -92,7 +92,7 @@ for job in "$@"; do
     ;;
   esac
   case $job in
-  demo | deps) need gnuplot-nox command -v gnuplot ;;
+  demo | test | asan | tsan | ci | deps) need gnuplot-nox command -v gnuplot ;;
   esac
   case $job in
   lint | ci)
