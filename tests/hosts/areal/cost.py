@@ -3,12 +3,14 @@
 
 """What the selection costs in AReaL, against its built-in and against the whole optimizer step.
 
-All variants take turns in one process, and the table gives medians, so that what else the machine
-does falls on each alike. RFT_COST_ROUNDS (default 9) is how many turns.
+CPU time on one thread. All variants take turns in one process, and the tables give medians, so that
+what else the machine does falls on each alike. RFT_COST_ROUNDS is how many turns (9).
 """
 
 from __future__ import annotations
 
+import collections
+import functools
 import os
 import statistics
 import tempfile
@@ -22,42 +24,87 @@ import torch
 import transformers
 import world
 from areal.api.cli_args import PPOActorConfig
+from areal.engine import FSDPPPOActor
 from areal.trainer.ppo.actor import _apply_m2po_masking
-from rft.hosts.areal import RFTActorConfig
+from rft.hosts.areal import RFTActor, RFTActorConfig
 
 ROUNDS = int(os.environ.get("RFT_COST_ROUNDS", "9"))
-SEQUENCES, PROMPT, ANSWER, MICRO_BATCHES = 32, 32, 128, 4
+SEQUENCES, PROMPT, ANSWER, PARTS = 16, 32, 64, 4
 DECOUPLED = {"use_decoupled_loss": True}
 STEPS: dict[str, tuple[type, dict[str, Any]]] = {
-    "AReaL, no masking": (PPOActorConfig, {}),
+    "AReaL's PPO": (PPOActorConfig, {}),
     "m2po, optimizer_batch": (RFTActorConfig, {"m2_threshold": 0.04}),
     "m2po, micro_batch": (
         RFTActorConfig,
         {"m2_threshold": 0.04, "selection_scope": "micro_batch"},
     ),
-    "m2po, optimizer_batch, policy_loss plugin": (
+    "m2po, optimizer_batch, `policy_loss: plugin`": (
         RFTActorConfig,
         {"m2_threshold": 0.04, "policy_loss": "plugin"},
     ),
-    "AReaL decoupled, no masking": (PPOActorConfig, DECOUPLED),
-    "AReaL decoupled, built-in masking": (PPOActorConfig, {"m2_threshold": 0.04, **DECOUPLED}),
-    "m2po_areal decoupled": (
+    "AReaL's decoupled PPO": (PPOActorConfig, DECOUPLED),
+    "AReaL's decoupled PPO, built-in masking": (PPOActorConfig, {"m2_threshold": 0.04, **DECOUPLED}),
+    "m2po_areal, decoupled PPO": (
         RFTActorConfig,
         {"m2_threshold": 0.04, "preset": "m2po_areal", **DECOUPLED},
     ),
-    "m2po decoupled": (RFTActorConfig, {"m2_threshold": 0.04, **DECOUPLED}),
+    "m2po, decoupled PPO": (RFTActorConfig, {"m2_threshold": 0.04, **DECOUPLED}),
 }
 
 
-def in_turns(variants: dict[str, Callable[[], object]]) -> dict[str, float]:
-    """Median seconds of each, after one turn that does not count."""
-    seconds: dict[str, list[float]] = {name: [] for name in variants}
-    for _ in range(ROUNDS + 1):
-        for name, run in variants.items():
-            start = time.perf_counter()
-            run()
-            seconds[name].append(time.perf_counter() - start)
-    return {name: statistics.median(taken[1:]) for name, taken in seconds.items()}
+class Timed(FSDPPPOActor):
+    """AReaL's actor, which counts the seconds of its loss, masking included."""
+
+    def __init__(self, config: PPOActorConfig) -> None:
+        super().__init__(config)
+        self.seconds: collections.Counter[str] = collections.Counter()
+        self.inside = ""
+
+    def timed(self, what: str, run: Callable, *args: Any, **named: Any) -> Any:
+        if self.inside:
+            return run(*args, **named)
+        self.inside, start = what, time.process_time()
+        result = run(*args, **named)
+        self.seconds[what] += time.process_time() - start
+        self.inside = ""
+        return result
+
+    def train_batch(self, input_, loss_fn, loss_weight_fn):
+        run = functools.partial(self.timed, "loss", loss_fn)
+        return super().train_batch(input_, run, loss_weight_fn)
+
+
+class TimedRFT(RFTActor, Timed):
+    """Ours: the selection counts as the loss does, and the forward pass that is made for it."""
+
+    def _select(self, *args):
+        return self.timed("loss", super()._select, *args)
+
+    def _logprobs(self, data):
+        return self.timed("forward", super()._logprobs, data)
+
+
+def step(actor: Timed, data: list[dict[str, torch.Tensor]]) -> tuple[float, float, float]:
+    """Seconds of an update: all, selection and loss, forward pass for the selection."""
+    actor.seconds.clear()
+    start = time.process_time()
+    world.update(actor, data)
+    return time.process_time() - start, actor.seconds["loss"], actor.seconds["forward"]
+
+
+def once(run: Callable[[], object]) -> tuple[float]:
+    start = time.process_time()
+    run()
+    return (time.process_time() - start,)
+
+
+def in_turns(variants: dict[str, Callable[[], tuple[float, ...]]]) -> dict[str, list[float]]:
+    """Median milliseconds of each, after one turn that does not count."""
+    turns = [{name: run() for name, run in variants.items()} for _ in range(ROUNDS + 1)][1:]
+    return {
+        name: [1e3 * statistics.median(column) for column in zip(*(turn[name] for turn in turns))]
+        for name in variants
+    }
 
 
 def batch() -> list[dict[str, torch.Tensor]]:
@@ -80,24 +127,21 @@ def batch() -> list[dict[str, torch.Tensor]]:
 def steps() -> None:
     folder = tempfile.TemporaryDirectory()
     config = tiny.model().config
-    config.update({"hidden_size": 256, "intermediate_size": 1024, "num_hidden_layers": 4})
+    config.update({"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4})
     config.update({"vocab_size": 1024, "initializer_range": 0.02, "layer_types": None})
     model = transformers.Qwen2ForCausalLM(transformers.Qwen2Config(**config.to_dict()))
     model.save_pretrained(folder.name)
     tiny.tokenizer().save_pretrained(folder.name)
     world.enter(0, 1, world.free_port())
-    data = batch()
-    actors = {
-        name: world.start(kind(**world.settings(folder.name, 1, MICRO_BATCHES, **given)))
-        for name, (kind, given) in STEPS.items()
-    }
-    found = in_turns({n: lambda a=a: world.update(a, data) for n, a in actors.items()})
-    tokens = SEQUENCES * ANSWER
-    print(f"| a step of {tokens} tokens in {MICRO_BATCHES} micro-batches | ms | against no masking |")
-    print("| --- | ---: | ---: |")
-    for name, seconds in found.items():
-        plain = "AReaL decoupled, no masking" if "decoupled" in name else "AReaL, no masking"
-        print(f"| {name} | {1e3 * seconds:.0f} | {seconds / found[plain]:.2f} |")
+    actors = {}
+    for name, (config, given) in STEPS.items():
+        kind = TimedRFT if config is RFTActorConfig else Timed
+        actors[name] = world.start(config(**world.settings(folder.name, 1, PARTS, **given)), kind)
+    found = in_turns({n: functools.partial(step, a, batch()) for n, a in actors.items()})
+    print(f"| {SEQUENCES * ANSWER} tokens in {PARTS} micro-batches | update, ms ", end="")
+    print("| selection and loss, ms | forward pass for it, ms |\n| --- | ---: | ---: | ---: |")
+    for name, (whole, loss, forward) in found.items():
+        print(f"| {name} | {whole:.0f} | {loss:.1f} | {forward:.0f} |")
 
 
 def selections() -> None:
@@ -109,11 +153,10 @@ def selections() -> None:
         old = logprob + 0.3 * torch.randn(tokens, generator=random)
         mask = torch.ones(tokens, dtype=torch.bool)
         one = rft.Batch(logprob, old, torch.randn(tokens, generator=random), mask, logprob)
-        variants = {"own": lambda: _apply_m2po_masking(old, logprob, mask, 0.04)}
-        for name, loss in presets.items():
-            variants[name] = lambda loss=loss: loss.select([one], rft.ALONE)
-        found = in_turns(variants)
-        print(f"| {tokens} |" + "|".join(f" {1e3 * seconds:.2f} " for seconds in found.values()) + "|")
+        runs = [functools.partial(_apply_m2po_masking, old, logprob, mask, 0.04)]
+        runs += [functools.partial(loss.select, [one], rft.ALONE) for loss in presets.values()]
+        found = in_turns({str(n): functools.partial(once, run) for n, run in enumerate(runs)})
+        print(f"| {tokens} |" + "|".join(f" {ms:.2f} " for (ms,) in found.values()) + "|")
 
 
 if __name__ == "__main__":

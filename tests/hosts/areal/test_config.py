@@ -67,11 +67,15 @@ REFUSED = {
     ),
     "arguments that are no json": (
         ["actor.policy_loss_fn_args=boundary"],
-        r"actor\.policy_loss_fn_args: expected JSON",
+        r"actor\.policy_loss_fn_args: expected a mapping or JSON, found 'boundary'",
+    ),
+    "json of something else": (
+        ["actor.policy_loss_fn_args='[1]'"],
+        r"actor\.policy_loss_fn_args: expected a mapping",
     ),
     "a second threshold": (
         ["actor.policy_loss_fn_args={m2_threshold: 1}"],
-        r"actor\.policy_loss_fn_args: .*set actor\.m2_threshold",
+        r"actor\.policy_loss_fn_args\.m2_threshold: .*set actor\.m2_threshold",
     ),
     "an unknown scope": (["actor.selection_scope=batch"], r"actor\.selection_scope: "),
     "an unknown loss": (["actor.policy_loss=own"], r"actor\.policy_loss: "),
@@ -82,6 +86,13 @@ REFUSED = {
     "sapo of areal for the plugin s loss": (
         ["actor.policy_loss=plugin", "actor.use_sapo_loss=true"],
         r"actor\.use_sapo_loss: expected False",
+    ),
+    "a mean over a padded length": (
+        [
+            "actor.policy_loss=plugin",
+            "actor.policy_loss_fn_args={loss_agg_mode: seq-mean-token-sum-norm}",
+        ],
+        r"actor\.policy_loss_fn_args\.loss_scale_factor: expected a number",
     ),
     "a kl penalty": (["actor.kl_ctl=0.1"], r"actor\.kl_ctl: expected 0, found 0\.1"),
     "a critic": (

@@ -20,9 +20,9 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def rank_of_two(rank: int, port: int, model: str, folder: str) -> None:
-    world.enter(rank, 2, port)
-    for name, given in CASES.items():
+def rank_of_two(rank: int, ports: list[int], model: str, folder: str) -> None:
+    for port, (name, given) in zip(ports, CASES.items()):
+        world.enter(rank, 2, port)
         actor = world.start(RFTActorConfig(**world.settings(model, 2, m2_threshold=0.04, **given)))
         statistics = world.update(actor, world.trajectories()[rank * 4 : rank * 4 + 4])
         ((data, _, keep),) = actor.selections
@@ -32,15 +32,14 @@ def rank_of_two(rank: int, port: int, model: str, folder: str) -> None:
             "statistics": statistics,
         }
         torch.save(found, pathlib.Path(folder) / f"{name}-{rank}")
-        actor.destroy()  # the process groups too
-        port += 1
-        world.enter(rank, 2, port)
+        world.leave(actor)
 
 
 @pytest.fixture(scope="module")
 def folder(model, tmp_path_factory) -> pathlib.Path:
     made = tmp_path_factory.mktemp("ranks")
-    torch.multiprocessing.spawn(rank_of_two, (world.free_port(), model, str(made)), nprocs=2)
+    ports = [world.free_port() for _ in CASES]
+    torch.multiprocessing.spawn(rank_of_two, (ports, model, str(made)), nprocs=2)
     return made
 
 

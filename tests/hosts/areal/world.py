@@ -73,9 +73,9 @@ def settings(model: str, size: int = 1, micro_batches: int = 1, **given: Any) ->
     }
 
 
-def start(config: PPOActorConfig) -> FSDPPPOActor:
-    kind = Watched if isinstance(config, RFTActorConfig) else FSDPPPOActor
-    actor = kind(config)
+def start(config: PPOActorConfig, kind: type[FSDPPPOActor] | None = None) -> FSDPPPOActor:
+    own = Watched if isinstance(config, RFTActorConfig) else FSDPPPOActor
+    actor = (kind or own)(config)
     actor.create_process_group()
     actor.initialize(None, FinetuneSpec(1, 64, 8))
     actor.set_version(4)

@@ -9,7 +9,7 @@ A training script loads its config as RFTConfig and runs RFTTrainer. That is all
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -90,7 +90,7 @@ class RFTConfig(PPOConfig):
     def __post_init__(self) -> None:
         super().__post_init__()
         loss = policy_loss_of(self.actor)
-        if self.critic is not None and not loss.preset["use_critic"]:
+        if self.critic is not None and loss.preset.get("use_critic") is False:
             raise refusal("critic", "null", "a critic", f"preset {self.actor.preset} has none")
         if self.teacher is not None:
             raise refusal("teacher", "null", "a teacher", "its KL term would be masked as well")
@@ -98,15 +98,7 @@ class RFTConfig(PPOConfig):
 
 def policy_loss_of(config: RFTActorConfig) -> PolicyLoss:
     """The policy loss that an actor's config asks for; an RftError where it can't be served."""
-    args = config.policy_loss_fn_args
-    if isinstance(args, str):
-        try:
-            args = json.loads(args)
-        except ValueError as error:
-            raise refusal("actor.policy_loss_fn_args", "JSON", repr(args), str(error)) from None
-    args = dict(args or {})
-    if "m2_threshold" in args:
-        raise refusal("actor.policy_loss_fn_args", "no m2_threshold", "one", "set actor.m2_threshold")
+    args = _arguments(config.policy_loss_fn_args)
     loss = common.policy_loss(config.preset, {}, "actor.preset")
     if "m2_threshold" in loss.schema["properties"]:
         loss = common.policy_loss(config.preset, {**args, "m2_threshold": config.m2_threshold}, "actor")
@@ -116,12 +108,26 @@ def policy_loss_of(config: RFTActorConfig) -> PolicyLoss:
     else:
         loss = common.policy_loss(config.preset, args, "actor.policy_loss_fn_args")
     SelectionScope.parse(config.selection_scope, "actor.selection_scope")
-    _check_loss(config, args)
+    _check_loss(config, args, loss)
     _check_data(config, loss)
     return loss
 
 
-def _check_loss(config: RFTActorConfig, args: dict[str, Any]) -> None:
+def _arguments(given: Any) -> dict[str, Any]:
+    key, args = "actor.policy_loss_fn_args", given
+    if isinstance(given, str):
+        try:
+            args = json.loads(given)
+        except ValueError as error:
+            raise refusal(key, "a mapping or JSON", repr(given), str(error)) from None
+    if not isinstance(args, Mapping | None):
+        raise refusal(key, "a mapping, or JSON of one", repr(given))
+    if "m2_threshold" in (args or {}):
+        raise refusal(f"{key}.m2_threshold", "nothing", args["m2_threshold"], "set actor.m2_threshold")
+    return dict(args or {})
+
+
+def _check_loss(config: RFTActorConfig, args: dict[str, Any], loss: PolicyLoss) -> None:
     """Settings that the chosen loss does not read are refused."""
     if config.policy_loss == "areal":
         for key in OWN_LOSS.keys() & args.keys():
@@ -133,6 +139,10 @@ def _check_loss(config: RFTActorConfig, args: dict[str, Any]) -> None:
             if getattr(config, key) != unset:
                 found = f'{getattr(config, key)!r} with actor.policy_loss "plugin"'
                 raise refusal(f"actor.{key}", repr(unset), found, "only AReaL's loss reads it")
+        mode, factor = map(loss.config.get, ("loss_agg_mode", "loss_scale_factor"))
+        if mode == "seq-mean-token-sum-norm" and factor is None:
+            why = "packed micro-batches have no padded length"
+            raise refusal("actor.policy_loss_fn_args.loss_scale_factor", "a number", "null", why)
     else:
         raise refusal("actor.policy_loss", '"areal" or "plugin"', repr(config.policy_loss))
 
@@ -140,11 +150,11 @@ def _check_loss(config: RFTActorConfig, args: dict[str, Any]) -> None:
 def _check_data(config: RFTActorConfig, loss: PolicyLoss) -> None:
     """The batch must hold the log-probs that the selection compares, and no term of another loss."""
     preset = loss.preset
-    if preset["kl_penalty_fn"] == "none" and config.kl_ctl != 0:
+    if preset.get("kl_penalty_fn") == "none" and config.kl_ctl != 0:
         why = f"preset {config.preset} has no KL penalty, and AReaL's enters without a reference too"
         raise refusal("actor.kl_ctl", "0", config.kl_ctl, why)
     for term in ("kl_loss_fn", "entropy_loss_fn"):
-        if preset[term] != "none":
+        if preset.get(term, "none") != "none":
             found = f'{config.preset}, with {term} "{preset[term]}"'
             raise refusal("actor.preset", "a preset without it", found, "AReaL has no such term")
     if config.enable_tree_training:
@@ -152,14 +162,17 @@ def _check_data(config: RFTActorConfig, loss: PolicyLoss) -> None:
     if config.recompute_logprob and not config.use_decoupled_loss:
         why = "it replaces the behavior policy's log-probs; for a proximal policy, set use_decoupled_loss"
         raise refusal("actor.recompute_logprob", "false", "true", why)
-    if loss.config.get("m2_reference") == "proximal":
-        why = f"preset {config.preset} compares the proximal policy, otherwise the behavior's own"
-        if not config.use_decoupled_loss:
-            raise refusal("actor.use_decoupled_loss", "true", "false", why)
-    if config.use_decoupled_loss and not config.gives_proximal:
-        if loss.config.get("m2_reference") == "proximal" or config.policy_loss == "plugin":
-            found, why = config.prox_logp_method, "AReaL guesses the proximal policy inside its loss"
-            raise refusal("actor.prox_logp_method", ProxLogpMethod.RECOMPUTE.value, found, why)
+    proximal = (
+        loss.config.get("m2_reference") == "proximal"
+        or preset.get("rollout", {}).get("proximal_logprobs") is True
+    )
+    if proximal and not config.use_decoupled_loss:
+        why = "the proximal policy would be the behavior policy, which it is compared with"
+        raise refusal("actor.use_decoupled_loss", "true", "false", why)
+    proximal |= config.use_decoupled_loss and config.policy_loss == "plugin"
+    if proximal and not config.gives_proximal:
+        found, why = config.prox_logp_method, "AReaL guesses the proximal policy inside its loss"
+        raise refusal("actor.prox_logp_method", ProxLogpMethod.RECOMPUTE.value, found, why)
 
 
 class RFTActor(FSDPPPOActor):
@@ -247,8 +260,8 @@ class RFTActor(FSDPPPOActor):
         (keep,), report = self.loss.select([self._batch(data, logprobs)], group)
         versions = data.get("versions", torch.tensor(-1))
         stale = (versions >= 0) & (versions < self.get_version())
-        pushed = (data["loss_mask"] != 0) & (data["advantages"] != 0)
-        if self.loss.config.get("m2_threshold") is not None and stale.any() and pushed.any():
+        same = (logprobs == data["logprobs"]) | (data["loss_mask"] == 0)
+        if self.loss.config.get("m2_threshold") is not None and stale.any() and same.all():
             common.warn_if_fresh(report, "check that the workflow gives the server's log-probs")
         return keep.to(data["loss_mask"].device), report
 
