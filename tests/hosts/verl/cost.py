@@ -3,9 +3,8 @@
 
 """What the adapter adds to an optimizer step of verl, beside verl's own PPO loss: one process, CPU.
 
-Steps of the three settings are taken in turn, and the CPU's time is counted, so that whatever else the
-machine does stays out of it.
-`cost.sh` sets the environment and runs it.
+Steps of the three settings are taken in turn, and the CPU's time is counted, so that whatever else
+the machine does stays out of it. `cost.sh` sets the environment and runs it.
 """
 
 from __future__ import annotations

@@ -97,14 +97,16 @@ class Recording(Engine):
 
 
 def rows(batch: dict, rank: int, world: int, case: Case) -> TensorDict:
-    """This rank's part, as verl's trainer hands it to a worker: jagged, or as its older trainer does,
-    which keeps the responses padded."""
+    """This rank's part, as verl's trainer hands it to a worker: jagged, or with padded responses, as
+    its older trainer does."""
     count = len(batch["prompts"]) // world
     part = {key: value[rank * count : (rank + 1) * count] for key, value in batch.items()}
     part["input_ids"] = [torch.cat(both) for both in zip(part["prompts"], part["responses"])]
     part["position_ids"] = [torch.arange(len(ids)) for ids in part["input_ids"]]
     if case.jagged:
-        tensors = {key: torch.nested.as_nested_tensor(part[key], layout=torch.jagged) for key in part}
+        tensors = {
+            key: torch.nested.as_nested_tensor(part[key], layout=torch.jagged) for key in part
+        }
         data = TensorDict(tensors | {"loss_mask": tensors["response_mask"]}, batch_size=count)
     else:
         data = left_right_2_no_padding(TensorDict(both_sides_padded(part), batch_size=count))

@@ -76,11 +76,17 @@ def test_verls_own_config_class_gets_the_defaults():
 
 
 WRONG_SETTINGS = {
-    "a misspelt key": (f"+{POLICY_LOSS}.args.m2_treshold=1", 'args: config key "m2_treshold" is not'),
+    "a misspelt key": (
+        f"+{POLICY_LOSS}.args.m2_treshold=1",
+        'args: config key "m2_treshold" is not',
+    ),
     "a preset that nobody has": (f"{POLICY_LOSS}.preset=m2pp", 'algorithm preset "m2pp" is not'),
     "a proximal policy": (f"{POLICY_LOSS}.preset=m2po_areal", "preset: expected one without it"),
     "a wrong scope": (f"{POLICY_LOSS}.selection_scope=batch", "selection_scope: expected"),
-    "another loss": (f"{POLICY_LOSS}.loss_mode=vanilla", 'loss_mode: expected "m2po", found "vanilla"'),
+    "another loss": (
+        f"{POLICY_LOSS}.loss_mode=vanilla",
+        'loss_mode: expected "m2po", found "vanilla"',
+    ),
     "a divisor that varies": (
         f"+{POLICY_LOSS}.args.loss_agg_mode=seq-mean-token-sum-norm",
         "args.loss_scale_factor: expected a number",

@@ -32,11 +32,15 @@ SPLITS = ["of 1", "of 2", "of 4", "of 2, padded", "by tokens"]
 def environment(**extra: str) -> dict[str, str]:
     """Without tests/hosts, whose folders would pass for packages named after the frameworks."""
     source = HERE.parents[2] / "examples/pytorch/src"
-    return os.environ | extra | {
-        "PYTHONPATH": f"{source}:{HERE}",
-        "VERL_PLATFORM": "cpu",
-        "VERL_USE_EXTERNAL_MODULES": "cpu_platform,rft.hosts.verl",
-    }
+    return (
+        os.environ
+        | extra
+        | {
+            "PYTHONPATH": f"{source}:{HERE}",
+            "VERL_PLATFORM": "cpu",
+            "VERL_USE_EXTERNAL_MODULES": "cpu_platform,rft.hosts.verl",
+        }
+    )
 
 
 def free_port() -> int:
@@ -48,7 +52,15 @@ def free_port() -> int:
 def take_steps(folder: pathlib.Path, world: int) -> list[dict]:
     """What each rank wrote."""
     port = str(free_port())
-    command = [sys.executable, "-W", "ignore", HERE / "steps.py", "model", "batch.pt", f"out{world}"]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        HERE / "steps.py",
+        "model",
+        "batch.pt",
+        f"out{world}",
+    ]
     ranks = [
         subprocess.Popen(
             command,

@@ -89,7 +89,7 @@ class PluginPolicyLoss(PolicyLossFn):
         report = _report(rft_report[0].tolist())
         if report.valid_tokens != int(batch_num_tokens):
             why = "one train step has to be one optimizer step"
-            expected = f"as many experiences as a train step trains on ({report.valid_tokens} tokens)"
+            expected = f"the experiences of a train step, {report.valid_tokens} tokens"
             found = f"an optimizer step of {int(batch_num_tokens)} tokens"
             raise refusal("buffer.train_batch_size", expected, found, why)
         reduction = report.reduction(scale=float(dp_size))
@@ -178,13 +178,12 @@ class SelectingAdvantage(AdvantageFn, ExperienceOperator):
         old_log_probs of the current policy; leaves old_log_probs those of the rollouts.
         """
         tensors = exps.batch
-        for name, key in (
-            ("rollout_log_probs", "buffer.explorer_input.taskset.rollout_args.logprobs"),
-            ("advantages", "data_processor.experience_pipeline.operators"),
+        for name, key, expected in (
+            ("rollout_log_probs", checks.LOGPROBS, "0"),
+            ("advantages", checks.OPERATORS, f'"{_path(SelectingAdvantage)}" among them'),
         ):
             if name not in tensors.keys():
-                why = f"with {_path(SelectingAdvantage)} in it" if name == "advantages" else "0"
-                raise refusal(key, why, f"experiences without {name}")
+                raise refusal(key, expected, f"experiences without {name}")
         rollout = tensors["rollout_log_probs"]
         if self.policy.scope is SelectionScope.MICRO_BATCH:
             self.policy.attach_counts(tensors)
@@ -194,7 +193,7 @@ class SelectingAdvantage(AdvantageFn, ExperienceOperator):
                 raise refusal(BYPASS, "false", "true", "the selection takes current log-probs")
             batch = Batch(current, rollout, tensors["advantages"], tensors["response_mask"])
             report = self.policy.attach(tensors, batch)
-            if self._stale(exps.meta_info.get("model_versions")) and _pushes(batch):
+            if self._stale(exps.meta_info.get("model_versions")) and pushes(batch):
                 warn_if_fresh(report, f"check {BYPASS} and that rollouts bring their log-probs")
         tensors["old_log_probs"] = rollout
         return exps, {}
@@ -217,7 +216,7 @@ class SelectingAdvantage(AdvantageFn, ExperienceOperator):
 
 
 class PluginAlgorithm(AlgorithmType):
-    """`algorithm.algorithm_type`: the preset of `algorithm.policy_loss_fn_args`, `m2po` by default."""
+    """`algorithm.algorithm_type`: with the preset of `algorithm.policy_loss_fn_args`, or m2po."""
 
     use_critic: bool = False
     use_reference: bool = False
@@ -262,7 +261,8 @@ def _path(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
 
 
-def _pushes(batch: Batch) -> bool:
+def pushes(batch: Batch) -> bool:
+    """Whether any token has an advantage: without one, there is nothing to select."""
     return bool((batch.advantages[batch.mask != 0] != 0).any())
 
 

@@ -19,6 +19,8 @@ from .common import SelectionScope, refusal
 
 ARGS = "algorithm.policy_loss_fn_args"
 BYPASS = "algorithm.bypass_old_logprobs"
+LOGPROBS = "buffer.explorer_input.taskset.rollout_args.logprobs"
+OPERATORS = "data_processor.experience_pipeline.operators"
 _EPOCHS = "trainer.trainer_config.actor.ppo_epochs"
 _EXTERNAL = "trainer.trainer_config.model.external_lib"
 
@@ -74,11 +76,13 @@ def check_trainer(trainer: TrainerConfig, scope: SelectionScope, engine: str) ->
     """Refuses trainers that the hook is not for; `engine`: the module of the one that selects."""
     verl = importlib.metadata.version("verl")
     if Version(verl) < Version("0.8"):
-        raise refusal("verl", "0.8.0 or newer", verl, "Trinity's older trainer scales losses itself")
+        why = "the trainer for older ones scales losses itself"
+        raise refusal("verl", "0.8.0 or newer", verl, why)
     if trainer.trainer_type != "verl":
         raise refusal("trainer.trainer_type", '"verl"', f'"{trainer.trainer_type}"')
-    if trainer.trainer_strategy not in ("fsdp", "fsdp2"):
-        raise refusal("trainer.trainer_strategy", '"fsdp" or "fsdp2"', f'"{trainer.trainer_strategy}"')
+    strategy = trainer.trainer_strategy
+    if strategy not in ("fsdp", "fsdp2"):
+        raise refusal("trainer.trainer_strategy", '"fsdp" or "fsdp2"', f'"{strategy}"')
     overrides = _overrides(trainer)
     epochs = overrides.get("actor", {}).get("ppo_epochs", 1)
     if epochs != 1 and HOOK is Hook.TRAINER and scope is SelectionScope.OPTIMIZER_BATCH:
@@ -86,7 +90,7 @@ def check_trainer(trainer: TrainerConfig, scope: SelectionScope, engine: str) ->
     if HOOK is Hook.ENGINE:
         found = overrides.setdefault("model", {}).setdefault("external_lib", engine)
         if found != engine:
-            raise refusal(_EXTERNAL, f'"{engine}"', f'"{found}"', "it holds the engine that selects")
+            raise refusal(_EXTERNAL, f'"{engine}"', f'"{found}"', "its engine selects")
 
 
 def _overrides(trainer: TrainerConfig) -> dict[str, Any]:
@@ -103,10 +107,11 @@ def agree_on_aggregation(
     mode, own = algorithm.loss_agg_mode, loss.config.get("loss_agg_mode")
     if own is None:
         if mode not in (None, "token-mean"):  # which Trinity puts where there is none
-            raise refusal("algorithm.loss_agg_mode", "null", repr(mode), f"{loss.name} has no modes")
+            raise refusal("algorithm.loss_agg_mode", "null", f'"{mode}"', f"not in {loss.name}")
     elif mode not in (None, own):
         if "loss_agg_mode" in args:
-            raise refusal("algorithm.loss_agg_mode", repr(own), repr(mode), f"{ARGS} says so")
+            why = f"as {ARGS} has it"
+            raise refusal("algorithm.loss_agg_mode", f'"{own}"', f'"{mode}"', why)
         args["loss_agg_mode"] = mode
     else:
         algorithm.loss_agg_mode = own

@@ -15,7 +15,8 @@ from tensordict import TensorDict
 from verl.workers.engine import EngineRegistry
 
 from .common import SelectionScope, refusal, warn_if_fresh
-from .trinity_rft import PluginPolicyLoss
+from .trinity_rft import PluginPolicyLoss, pushes
+from .trinity_rft_config import LOGPROBS
 from .verl_engine import SelectingEngine
 
 
@@ -34,13 +35,12 @@ class TrinityEngine(SelectingEngine):
 
     def _select(self, data: TensorDict, policy: PluginPolicyLoss) -> None:
         if "old_log_probs" not in data.keys():
-            key = "buffer.explorer_input.taskset.rollout_args.logprobs"
-            raise refusal(key, "0", "experiences without rollout log-probs")
+            raise refusal(LOGPROBS, "0", "experiences without rollout log-probs")
         group = self.get_data_parallel_group()
         if policy.scope is SelectionScope.MICRO_BATCH:
             policy.attach_counts(data, group)
             return
         batch = self.batch(data, self.current_logprob(data))
         report = policy.attach(data, batch, group)
-        if self.get_data_parallel_rank() == 0:
+        if self.get_data_parallel_rank() == 0 and pushes(batch):
             warn_if_fresh(report, "check that rollouts bring their log-probs")

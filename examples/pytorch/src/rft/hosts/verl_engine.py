@@ -45,7 +45,7 @@ class SelectingEngine(FSDPEngineWithLMHead):
     selects, and register with verl's EngineRegistry."""
 
     def policy_loss(self, data: TensorDict, loss_function: Callable) -> PolicyLoss | None:
-        """The loss to select with, after a look at what the batch holds. None: step as verl does."""
+        """The loss to select with, after a look at what the batch holds. None: verl's own step."""
         raise NotImplementedError
 
     def selected(self, report: Report) -> None:
