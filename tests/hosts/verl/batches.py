@@ -23,7 +23,7 @@ def logprobs(model: torch.nn.Module, batch: dict[str, list[torch.Tensor]]) -> to
 def stale(
     model: torch.nn.Module, prompts: list[int], responses: list[int]
 ) -> dict[str, list[torch.Tensor]]:
-    """Of sequences of these lengths: prompts, responses, response_mask, old_log_probs, advantages."""
+    """For these lengths: prompts, responses, response_mask, old_log_probs, advantages."""
     torch.manual_seed(1)
     batch = {
         "prompts": [torch.randint(3, 22, (length,)) for length in prompts],

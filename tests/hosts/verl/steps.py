@@ -97,8 +97,8 @@ class Recording(Engine):
 
 
 def rows(batch: dict, rank: int, world: int, case: Case) -> TensorDict:
-    """This rank's part, as verl's trainer hands it to a worker: jagged, or with padded responses, as
-    its older trainer does."""
+    """This rank's part, as verl's trainer hands it to a worker: jagged, or with padded responses,
+    as its older trainer does."""
     count = len(batch["prompts"]) // world
     part = {key: value[rank * count : (rank + 1) * count] for key, value in batch.items()}
     part["input_ids"] = [torch.cat(both) for both in zip(part["prompts"], part["responses"])]
