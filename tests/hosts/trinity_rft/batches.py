@@ -30,7 +30,7 @@ def current(model, experiences) -> torch.Tensor:
 
 
 def of(model, function: SelectingAdvantage, bypass: bool = False, seed: int = 1):
-    """A batch with advantages and the log-probs that the trainer recomputes, and its experiences."""
+    """A batch with advantages and the log-probs that the trainer recomputes; its experiences."""
     experiences, _ = function.process(rollouts.stale(model, seed=seed))
     batch = to_data_proto(experiences, 0, model, logging.getLogger("trinity"))
     with torch.no_grad():

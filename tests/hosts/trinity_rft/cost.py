@@ -1,12 +1,12 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""What selection and loss cost in a train step, against Trinity's own loss of ppo, without selection.
+"""What selection and loss cost in a train step, against Trinity's ppo loss, which selects nothing.
 
-CPU time on one thread. The variants take turns in one process, and the table gives medians. The step is
-Trinity's: batch, recomputed log-probs where the selection takes them, advantage function, losses of
-micro-batches with their backward passes, optimizer; without Ray, and with a model of 4 layers.
-RFT_COST_ROUNDS is how many turns (15).
+CPU time on one thread. The variants take turns in one process, and the table gives medians. The
+step is Trinity's: batch, recomputed log-probs where the selection takes them, advantage function,
+losses of micro-batches with their backward passes, optimizer; without Ray, and with a model of 4
+layers. RFT_COST_ROUNDS is how many turns (15).
 """
 
 from __future__ import annotations
@@ -109,7 +109,8 @@ def main() -> None:
                 own[name].append(step.own)
     plain = seconds["Trinity's ppo, no selection"]
     tokens, cut = SEQUENCES * ANSWER, SEQUENCES // MICRO_BATCH
-    print(f"| a step of {tokens} tokens in {cut} micro-batches | ms | against ppo | selection and loss, ms |")
+    print(f"| a step of {tokens} tokens in {cut} micro-batches", end=" ")
+    print("| ms | against ppo | selection and loss, ms |")
     print("| --- | ---: | ---: | ---: |")
     for name in steps:
         ratio = statistics.median(ours / theirs for ours, theirs in zip(seconds[name], plain))

@@ -20,6 +20,7 @@ import torch  # noqa: E402
 import torch.distributed as dist  # noqa: E402
 import transformers  # noqa: E402
 import verl  # noqa: E402
+from trinity.common.config import Config  # noqa: E402
 from trinity.trainer.verl.monkey_patch import left_right_2_no_padding  # noqa: E402
 from verl.trainer.config import CheckpointConfig  # noqa: E402
 from verl.utils import tensordict_utils as tu  # noqa: E402
@@ -107,7 +108,9 @@ def main(model: str, out: str) -> None:
         worker = worker_of(model, scope)
         output = worker.train_mini_batch(data)
         results.append({"steps": worker.engine.steps, "metrics": tu.get(output, "metrics")})
-    torch.save(results, f"{out}.{rank}")
+    config = Config()
+    trinity_rft.PluginAlgorithm.check_config(config)
+    torch.save({"cases": results, "config": config}, f"{out}.{rank}")
     dist.destroy_process_group()
 
 

@@ -18,6 +18,45 @@ EXAMPLE = pathlib.Path(__file__).parents[3] / "examples/trinity_rft"
 PATH = "rft.hosts.trinity_rft"
 
 
+#: Settings, and the beginning of the error about them.
+REFUSED = [
+    ({"algorithm__kl_loss_fn": "k2"}, 'algorithm.kl_loss_fn: expected "none", found "k2"'),
+    ({"algorithm__kl_penalty_fn": "k2"}, 'algorithm.kl_penalty_fn: expected "none"'),
+    ({"algorithm__entropy_loss_fn": "default"}, 'algorithm.entropy_loss_fn: expected "none"'),
+    ({"algorithm__policy_loss_fn": "ppo"}, "algorithm.policy_loss_fn: expected"),
+    ({"algorithm__advantage_fn": "grpo"}, "algorithm.advantage_fn: expected"),
+    (
+        {"algorithm__policy_loss_fn_args": {"m2_treshold": 1}},
+        'algorithm.policy_loss_fn_args: config key "m2_treshold" is not known',
+    ),
+    (
+        {"algorithm__policy_loss_fn_args": {"selection_scope": "batch"}},
+        "algorithm.policy_loss_fn_args.selection_scope: expected",
+    ),
+    (
+        {"algorithm__policy_loss_fn_args": {"preset": "m2po_areal"}},
+        "algorithm.policy_loss_fn_args.preset: expected one without proximal log-probs",
+    ),
+    (
+        {
+            "algorithm__policy_loss_fn_args": {"loss_agg_mode": "token-mean"},
+            "algorithm__loss_agg_mode": "seq-mean-token-sum",
+        },
+        'algorithm.loss_agg_mode: expected "token-mean"',
+    ),
+    ({"trainer__trainer_type": "tinker"}, 'trainer.trainer_type: expected "verl"'),
+    ({"trainer__trainer_strategy": "megatron"}, "trainer.trainer_strategy: expected"),
+    (
+        {"trainer__trainer_config": {"actor": {"ppo_epochs": 2}}},
+        "trainer.trainer_config.actor.ppo_epochs: expected 1, found 2",
+    ),
+    (
+        {"trainer__trainer_config": {"actor_rollout_ref": {"actor": {"ppo_epochs": 2}}}},
+        "trainer.trainer_config.actor.ppo_epochs: expected 1, found 2",
+    ),
+]
+
+
 @pytest.fixture(scope="session")
 def model(tmp_path_factory) -> str:
     return tiny.save(tmp_path_factory.mktemp("model"))
@@ -30,7 +69,8 @@ def config(model, tmp_path, monkeypatch):
     monkeypatch.setenv("TRINITY_CHECKPOINT_ROOT_DIR", str(tmp_path))
 
     def made(mode: str, **over) -> Config:
-        config = load_config(str(EXAMPLE / ("trainer.yaml" if mode == "train" else "explorer.yaml")))
+        name = "trainer.yaml" if mode == "train" else "explorer.yaml"
+        config = load_config(str(EXAMPLE / name))
         config.mode = mode
         for key, value in over.items():
             section, _, name = key.partition("__")
@@ -92,45 +132,7 @@ def test_the_aggregation_reaches_the_loss_from_either_key(config, over):
     assert algorithm.loss_agg_mode == "seq-mean-token-sum"
 
 
-@pytest.mark.parametrize(
-    ("over", "message"),
-    [
-        ({"algorithm__kl_loss_fn": "k2"}, 'algorithm.kl_loss_fn: expected "none", found "k2"'),
-        ({"algorithm__kl_penalty_fn": "k2"}, 'algorithm.kl_penalty_fn: expected "none"'),
-        ({"algorithm__entropy_loss_fn": "default"}, 'algorithm.entropy_loss_fn: expected "none"'),
-        ({"algorithm__policy_loss_fn": "ppo"}, "algorithm.policy_loss_fn: expected"),
-        ({"algorithm__advantage_fn": "grpo"}, "algorithm.advantage_fn: expected"),
-        (
-            {"algorithm__policy_loss_fn_args": {"m2_treshold": 1}},
-            'algorithm.policy_loss_fn_args: config key "m2_treshold" is not known',
-        ),
-        (
-            {"algorithm__policy_loss_fn_args": {"selection_scope": "batch"}},
-            "algorithm.policy_loss_fn_args.selection_scope: expected",
-        ),
-        (
-            {"algorithm__policy_loss_fn_args": {"preset": "m2po_areal"}},
-            "algorithm.policy_loss_fn_args.preset: expected one without proximal log-probs",
-        ),
-        (
-            {
-                "algorithm__policy_loss_fn_args": {"loss_agg_mode": "token-mean"},
-                "algorithm__loss_agg_mode": "seq-mean-token-sum",
-            },
-            "algorithm.loss_agg_mode: expected 'token-mean'",
-        ),
-        ({"trainer__trainer_type": "tinker"}, 'trainer.trainer_type: expected "verl"'),
-        ({"trainer__trainer_strategy": "megatron"}, "trainer.trainer_strategy: expected"),
-        (
-            {"trainer__trainer_config": {"actor": {"ppo_epochs": 2}}},
-            "trainer.trainer_config.actor.ppo_epochs: expected 1, found 2",
-        ),
-        (
-            {"trainer__trainer_config": {"actor_rollout_ref": {"actor": {"ppo_epochs": 2}}}},
-            "trainer.trainer_config.actor.ppo_epochs: expected 1, found 2",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("over", "message"), REFUSED, ids=[key for _, key in REFUSED])
 def test_refuses_what_it_cannot_serve_and_names_the_key(config, over, message):
     with pytest.raises(RftError) as refused:
         config("train", **over).check_and_update()

@@ -18,8 +18,8 @@ HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[2]
 
 
-def take_steps(model: str, out: pathlib.Path, world: int) -> list[list[dict]]:
-    """engine_steps.py in verl 0.9's environment; what every rank found, case by case."""
+def take_steps(model: str, out: pathlib.Path, world: int) -> list[dict]:
+    """engine_steps.py in verl 0.9's environment; what every rank found."""
     subprocess.run([ROOT / "tests/hosts/environment.sh", "verl"], check=True)
     # Not the folder of the tests: its trl/ looks like the package, to verl.
     path = [ROOT / "examples/pytorch/src", HERE, HERE.parent / "verl"]
@@ -36,10 +36,8 @@ def take_steps(model: str, out: pathlib.Path, world: int) -> list[list[dict]]:
     command = [python, "-W", "ignore", HERE / "engine_steps.py", sysconfig.get_path("purelib")]
     command += [model, out]
     with open(f"{out}.log", "w+") as log:
-        ranks = [
-            subprocess.Popen(command, env={**environment, "RANK": str(rank)}, stdout=log, stderr=log)
-            for rank in range(world)
-        ]
+        given = [{**environment, "RANK": str(rank)} for rank in range(world)]
+        ranks = [subprocess.Popen(command, env=own, stdout=log, stderr=log) for own in given]
         failed = [rank for rank in ranks if rank.wait(300) != 0]
         log.seek(0)
         assert not failed, log.read()[-4000:]
@@ -47,14 +45,14 @@ def take_steps(model: str, out: pathlib.Path, world: int) -> list[list[dict]]:
 
 
 @pytest.fixture(scope="session", params=[1, 2], ids=["one rank", "two ranks"])
-def ranks(request, tmp_path_factory) -> list[list[dict]]:
+def ranks(request, tmp_path_factory) -> list[dict]:
     folder = tmp_path_factory.mktemp("engine")
     return take_steps(tiny.save(folder / "model"), folder / "out", request.param)
 
 
-def case(ranks: list[list[dict]], index: int) -> tuple[torch.Tensor, list[dict], dict]:
+def case(ranks: list[dict], index: int) -> tuple[torch.Tensor, list[dict], dict]:
     """The mask of the first step over all ranks, the steps of the first rank, and its metrics."""
-    found = [rank[index] for rank in ranks]
+    found = [rank["cases"][index] for rank in ranks]
     keep = torch.cat([part["steps"][0]["keep"] for part in found])
     return keep, found[0]["steps"], found[0]["metrics"]
 
@@ -88,3 +86,10 @@ def test_verl_0_9_keeps_all_for_micro_batches_that_select_for_themselves(ranks):
     assert keep.sum() > wanted.sum()
     assert any(bool(gradient.any()) for gradient in step["gradient"].values())
     assert metrics["actor/m2po/masked_fraction"][0] > 0
+
+
+def test_verl_0_9_takes_the_hook_in_the_engine(ranks):
+    config = ranks[0]["config"]
+    assert config.trainer.trainer_config["model"]["external_lib"] == "rft.hosts.trinity_rft_engine"
+    assert config.algorithm.bypass_old_logprobs
+    assert not config.data_processor.experience_pipeline.operators
