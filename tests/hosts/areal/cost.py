@@ -43,7 +43,10 @@ STEPS: dict[str, tuple[type, dict[str, Any]]] = {
         {"m2_threshold": 0.04, "policy_loss": "plugin"},
     ),
     "AReaL's decoupled PPO": (PPOActorConfig, DECOUPLED),
-    "AReaL's decoupled PPO, built-in masking": (PPOActorConfig, {"m2_threshold": 0.04, **DECOUPLED}),
+    "AReaL's decoupled PPO, built-in masking": (
+        PPOActorConfig,
+        {"m2_threshold": 0.04, **DECOUPLED},
+    ),
     "m2po_areal, decoupled PPO": (
         RFTActorConfig,
         {"m2_threshold": 0.04, "preset": "m2po_areal", **DECOUPLED},
@@ -116,7 +119,9 @@ def batch() -> list[dict[str, torch.Tensor]]:
             "input_ids": torch.randint(3, 1024, (1, length), generator=random, dtype=torch.int32),
             "attention_mask": torch.ones(1, length, dtype=torch.bool),
             "loss_mask": answered.to(torch.int32),
-            "logprobs": torch.where(answered, -7 + 0.3 * torch.randn(1, length, generator=random), 0.0),
+            "logprobs": torch.where(
+                answered, -7 + 0.3 * torch.randn(1, length, generator=random), 0.0
+            ),
             "versions": torch.where(answered, 2, -1).to(torch.int32),
             "rewards": torch.tensor([float(number % 2) - 0.5]),
         }
@@ -145,7 +150,9 @@ def steps() -> None:
 
 
 def selections() -> None:
-    print("\n| tokens | AReaL's rule, ms | m2po_areal, ms | m2po, ms |\n| ---: | ---: | ---: | ---: |")
+    print(
+        "\n| tokens | AReaL's rule, ms | m2po_areal, ms | m2po, ms |\n| ---: | ---: | ---: | ---: |"
+    )
     presets = {name: rft.PolicyLoss.from_preset(name) for name in ("m2po_areal", "m2po")}
     for tokens in (1 << 12, 1 << 16, 1 << 20):
         random = torch.Generator().manual_seed(2)

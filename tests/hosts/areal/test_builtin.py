@@ -60,14 +60,18 @@ def test_preset_m2po_areal_is_the_built_in_bit_by_bit_on_one_micro_batch(start, 
     assert dropped > 0
 
 
-def test_it_is_the_built_in_on_any_number_of_micro_batches_where_each_is_selected_alone(start, batch):
+def test_it_is_the_built_in_on_any_number_of_micro_batches_where_each_is_selected_alone(
+    start, batch
+):
     given = {**ADAM, **DECOUPLED, "micro_batches": 3}
     expected = two_updates(start(PPOActorConfig, **given), batch)
     actor = start(preset="m2po_areal", selection_scope="micro_batch", **given)
     assert_the_same_bits(two_updates(actor, batch), expected)
 
 
-@pytest.mark.parametrize("recorded", RECORDED, ids=lambda r: f"{r['file'][8:-12]}-{r['m2_threshold']}")
+@pytest.mark.parametrize(
+    "recorded", RECORDED, ids=lambda r: f"{r['file'][8:-12]}-{r['m2_threshold']}"
+)
 def test_on_a_recorded_batch_built_in_preset_and_record_drop_the_same_tokens(recorded):
     tensors = load_file(VECTORS / recorded["file"])
     dropped = tensors["mask"] & ~built_in(tensors, recorded["m2_threshold"])

@@ -100,7 +100,10 @@ REFUSED = {
         r"critic: expected null",
     ),
     "a teacher": (
-        ["+teacher={engine_type: train, train: {path: x, experiment_name: e, trial_name: t, backend: 'fsdp:d1'}}"],
+        [
+            "+teacher={engine_type: train, train: "
+            "{path: x, experiment_name: e, trial_name: t, backend: 'fsdp:d1'}}"
+        ],
         r"teacher: expected null",
     ),
     "behavior log probs that are replaced": (

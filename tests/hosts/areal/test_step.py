@@ -40,7 +40,9 @@ def test_the_mask_and_the_gradient_are_algorithm_1_s_in_any_number_of_micro_batc
     dropped = int((hand.mask & ~kept).sum())
     assert statistics["ppo_actor/update/m2po/masked_tokens"] == dropped > 0
     n = int(hand.mask.sum())
-    expected = hand.gradients(literal.loss(hand.logprob, hand.old_logprob, hand.advantages, kept, n))
+    expected = hand.gradients(
+        literal.loss(hand.logprob, hand.old_logprob, hand.advantages, kept, n)
+    )
     world.assert_close(world.gradients(actor), expected)
 
 

@@ -24,7 +24,7 @@ import tiny
 
 
 def _packed_attention(module, query, key, value, mask, cu_seq_lens_q=None, **rest):
-    """A stand-in for flash attention: sdpa lets the sequences of a packed micro-batch see each other."""
+    """A stand-in for flash attention: under sdpa, packed sequences see each other."""
     ends = [0, query.shape[2]] if cu_seq_lens_q is None else cu_seq_lens_q.tolist()
     parts = [
         sdpa_attention_forward(
@@ -101,7 +101,7 @@ class Watched(RFTActor):
 
 
 def trajectories(count: int = 8, spread: float = 0.35) -> list[dict[str, torch.Tensor]]:
-    """As workflows hand them over, [1, S] each: the behavior policy is the tiny model's, disturbed."""
+    """As workflows give them, [1, S] each: the behavior policy is the tiny model's, disturbed."""
     random = torch.Generator().manual_seed(5)
     model = tiny.model()
     made = []
@@ -152,7 +152,7 @@ def weights(actor: FSDPPPOActor) -> dict[str, torch.Tensor]:
 
 @dataclass
 class Hand:
-    """The same batch without AReaL, [B, S], aligned as AReaL does: position t is about token t + 1."""
+    """The same batch without AReaL, [B, S], aligned as it does: position t is of token t + 1."""
 
     model: torch.nn.Module
     logprob: torch.Tensor  #: with its graph
@@ -170,7 +170,12 @@ def by_hand(batch: list[dict[str, torch.Tensor]]) -> Hand:
     """One sequence after the other, through transformers alone."""
     model = tiny.model()
     longest = max(trajectory["input_ids"].shape[1] for trajectory in batch)
-    columns: dict[str, list[torch.Tensor]] = {"logprob": [], "old": [], "advantages": [], "mask": []}
+    columns: dict[str, list[torch.Tensor]] = {
+        "logprob": [],
+        "old": [],
+        "advantages": [],
+        "mask": [],
+    }
     for trajectory in batch:
         ids, answered = trajectory["input_ids"].long(), trajectory["loss_mask"][0, 1:].bool()
         every = torch.log_softmax(model(ids).logits[0, :-1], -1)
