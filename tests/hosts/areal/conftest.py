@@ -5,15 +5,10 @@
 
 from __future__ import annotations
 
-import pathlib
-import sys
-
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parent))
-
 import tiny
 import world
+
 from rft.hosts.areal import RFTActorConfig
 
 

@@ -21,8 +21,7 @@ ROOT = HERE.parents[2]
 def take_steps(model: str, out: pathlib.Path, world: int) -> list[dict]:
     """engine_steps.py in verl 0.9's environment; what every rank found."""
     subprocess.run([ROOT / "tests/hosts/environment.sh", "verl"], check=True)
-    # Not the folder of the tests: its trl/ looks like the package, to verl.
-    path = [ROOT / "examples/pytorch/src", HERE, HERE.parent / "verl"]
+    path = [os.environ["PYTHONPATH"], HERE, HERE.parent / "verl"]
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join(map(str, path)),

@@ -8,7 +8,7 @@
 set -eu
 
 cd "$(dirname "$0")/../../.."
-export PYTHONPATH=$PWD/examples/pytorch/src:$PWD/tests/hosts/verl
+export PYTHONPATH=$PWD/examples/pytorch/src:$PWD/tests/hosts/shared:$PWD/tests/hosts/verl
 export RFT_HOST_LIBRARY=$PWD/build/librft_host.so.1 RFT_PLUGIN_PATH=$PWD/build/plugins
 export VERL_PLATFORM=cpu VERL_USE_EXTERNAL_MODULES=cpu_platform,rft.hosts.verl
 export OMP_NUM_THREADS=1 TORCHDYNAMO_DISABLE=1 HF_HUB_OFFLINE=1

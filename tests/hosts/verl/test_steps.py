@@ -30,16 +30,15 @@ SPLITS = ["of 1", "of 2", "of 4", "of 2, padded", "by tokens"]
 
 
 def environment(**extra: str) -> dict[str, str]:
-    """Without tests/hosts, whose folders would pass for packages named after the frameworks."""
-    source = HERE.parents[2] / "examples/pytorch/src"
+    """With verl's platform for the CPU, and our adapter."""
     return (
         os.environ
-        | extra
         | {
-            "PYTHONPATH": f"{source}:{HERE}",
+            "PYTHONPATH": f"{os.environ['PYTHONPATH']}:{HERE}",
             "VERL_PLATFORM": "cpu",
             "VERL_USE_EXTERNAL_MODULES": "cpu_platform,rft.hosts.verl",
         }
+        | extra
     )
 
 
