@@ -59,11 +59,11 @@ def test_the_config_survives_areal_s_transport_to_workers(load):
 
 
 REFUSED = {
-    "a threshold below 0": (["actor.m2_threshold=-1"], r"actor: .*m2_threshold.*>= 0.*-1"),
+    "a threshold below 0": (["actor.m2_threshold=-1"], r"actor\.m2_threshold: .*>= 0.*-1"),
     "an unknown preset": (["actor.preset=m2p"], r'actor\.preset: .*"m2po"'),
     "a misspelt argument": (
         ["actor.policy_loss_fn_args={boundry: below}"],
-        r'actor: .*"boundry".*"boundary"',
+        r'actor\.policy_loss_fn_args: .*"boundry".*"boundary"',
     ),
     "arguments that are no json": (
         ["actor.policy_loss_fn_args=boundary"],

@@ -35,7 +35,7 @@ REFUSED = [
     ),
     (
         {"algorithm__policy_loss_fn_args": {"preset": "m2po_areal"}},
-        "algorithm.policy_loss_fn_args.preset: expected one without proximal log-probs",
+        "algorithm.policy_loss_fn_args.preset: expected a preset without proximal log-probs",
     ),
     (
         {

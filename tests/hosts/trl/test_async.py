@@ -234,7 +234,7 @@ def test_preset_grpo_gives_the_gradient_of_trl_itself(tmp_path, directory):
         trainer.train()
         return [step.gradient for step in gradients.steps]
 
-    named = {"policy_loss_preset": "grpo", **split(8, 1)}
+    named = {"preset": "grpo", **split(8, 1)}
     ((ours, _, _),) = ranks.run(1, tmp_path, lambda: train(tmp_path, directory, **named))
     (theirs,) = ranks.run(1, tmp_path, by_trl)
     assert len(ours) == len(theirs) == 2
@@ -263,7 +263,7 @@ def test_metrics_are_logged_beside_those_of_trl(tmp_path, directory):
 @pytest.mark.parametrize(
     ("key", "value"),
     [("epsilon", 0.1), ("epsilon_high", 0.28), ("selection_scope", "batch")]
-    + [("policy_loss_preset", "m2po_areal"), ("policy_loss_args", {"tau": 0.1})],
+    + [("preset", "m2po_areal"), ("policy_loss_fn_args", {"tau": 0.1})],
 )
 def test_a_mode_that_is_not_served_is_refused_by_its_key(tmp_path, key, value):
     with pytest.raises(rft.RftError, match=key):

@@ -53,11 +53,11 @@ def arguments(directory, **named):
 
 def test_the_script_trains_from_its_config_and_the_command_line(tmp_path):
     def run():
-        more = {"policy_loss_args": '{"m2_threshold": 0.001}', "learning_rate": 0.01}
+        more = {"policy_loss_fn_args": '{"m2_threshold": 0.001}', "learning_rate": 0.01}
         sys.argv = ["grpo.py", "--config", str(EXAMPLES / "grpo.yaml")]
         sys.argv += arguments(tmp_path, **ON_A_CPU, **more)
         trainer = runpy.run_path(str(EXAMPLES / "grpo.py"), run_name="__main__")["trainer"]
-        return trainer.state.log_history, trainer.args.policy_loss_args
+        return trainer.state.log_history, trainer.args.policy_loss_fn_args
 
     ((log, args),) = ranks.run(1, tmp_path, run)
     assert args == {"m2_threshold": 0.001}
@@ -74,7 +74,7 @@ def test_the_configs_are_what_trl_reads(tmp_path):
             + (["--use_vllm", "false"] if name == "grpo" else [])
         )
         assert (task.dataset, task.dataset_config) == ("openai/gsm8k", "main")
-        assert args.policy_loss_args == {"m2_threshold": 0.04}
+        assert args.policy_loss_fn_args == {"m2_threshold": 0.04}
 
 
 def test_the_reward_compares_the_last_numbers(tmp_path):

@@ -197,7 +197,7 @@ def test_micro_batch_scope_selects_in_each_and_divides_by_the_tokens_of_all(tmp_
 
 def test_preset_grpo_gives_the_gradient_of_trl_itself(tmp_path):
     named = {**split(4, 2), "num_iterations": 2}
-    ours = ranks.run(1, tmp_path, lambda: train(tmp_path, None, policy_loss_preset="grpo", **named))
+    ours = ranks.run(1, tmp_path, lambda: train(tmp_path, None, preset="grpo", **named))
 
     def by_trl():
         trainer = make(trl.GRPOTrainer, trl.GRPOConfig(output_dir=str(tmp_path), **steps.CPU, **named))
@@ -291,8 +291,8 @@ REFUSED = {
     "top_entropy_quantile": 0.2,
     "selection_scope": "batch",
     "steps_per_generation": 3,
-    "policy_loss_args": {"m2_treshold": 0.1},
-    "policy_loss_preset": "m2po_areal",
+    "policy_loss_fn_args": {"m2_treshold": 0.1},
+    "preset": "m2po_areal",
 }
 
 

@@ -29,7 +29,7 @@ POLICY_LOSS = "actor_rollout_ref.actor.policy_loss"
 #: The config class of verl, which has none of our keys.
 VERLS_OWN = (
     f"{POLICY_LOSS}._target_=verl.workers.config.PolicyLossConfig",
-    *(f"~{POLICY_LOSS}.{key}" for key in ("preset", "args", "selection_scope")),
+    *(f"~{POLICY_LOSS}.{key}" for key in ("preset", "policy_loss_fn_args", "selection_scope")),
 )
 
 
@@ -65,7 +65,7 @@ def test_the_examples_config_passes_verls_validation():
 
 
 def test_settings_arrive_in_the_actors_config():
-    override = f"{POLICY_LOSS}.args.m2_threshold=0.02"
+    override = f"{POLICY_LOSS}.policy_loss_fn_args.m2_threshold=0.02"
     actor = omega_conf_to_dataclass(compose(override).actor_rollout_ref.actor)
     assert actor.policy_loss.loss.config["m2_threshold"] == 0.02
 
@@ -77,19 +77,19 @@ def test_verls_own_config_class_gets_the_defaults():
 
 WRONG_SETTINGS = {
     "a misspelt key": (
-        f"+{POLICY_LOSS}.args.m2_treshold=1",
-        'args: config key "m2_treshold" is not',
+        f"+{POLICY_LOSS}.policy_loss_fn_args.m2_treshold=1",
+        'policy_loss_fn_args: config key "m2_treshold" is not',
     ),
     "a preset that nobody has": (f"{POLICY_LOSS}.preset=m2pp", 'algorithm preset "m2pp" is not'),
-    "a proximal policy": (f"{POLICY_LOSS}.preset=m2po_areal", "preset: expected one without it"),
+    "a proximal policy": (f"{POLICY_LOSS}.preset=m2po_areal", "preset: expected a preset without"),
     "a wrong scope": (f"{POLICY_LOSS}.selection_scope=batch", "selection_scope: expected"),
     "another loss": (
         f"{POLICY_LOSS}.loss_mode=vanilla",
         'loss_mode: expected "m2po", found "vanilla"',
     ),
     "a divisor that varies": (
-        f"+{POLICY_LOSS}.args.loss_agg_mode=seq-mean-token-sum-norm",
-        "args.loss_scale_factor: expected a number",
+        f"+{POLICY_LOSS}.policy_loss_fn_args.loss_agg_mode=seq-mean-token-sum-norm",
+        "policy_loss_fn_args.loss_scale_factor: expected a number",
     ),
 }
 
@@ -102,8 +102,8 @@ def test_verls_validation_reports_by_its_key(override, message):
 
 
 UNSERVED = {
-    "a KL term": ("actor_rollout_ref.actor.use_kl_loss=true", "use_kl_loss: expected false"),
-    "an entropy term": ("actor_rollout_ref.actor.entropy_coeff=0.01", "entropy_coeff: expected 0"),
+    "a KL term": ("actor_rollout_ref.actor.use_kl_loss=true", "use_kl_loss: expected none"),
+    "an entropy term": ("actor_rollout_ref.actor.entropy_coeff=0.01", "entropy_coeff: expected none"),
     "two aggregations": (
         "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
         "actor.loss_agg_mode: expected 'token-mean'",

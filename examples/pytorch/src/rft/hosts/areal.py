@@ -112,12 +112,12 @@ class RFTActor(FSDPPPOActor):
     def _select(
         self, data: dict[str, Any], logprobs: torch.Tensor, group: Any
     ) -> tuple[torch.Tensor, Report]:
-        (keep,), report = self.loss.select([self._batch(data, logprobs)], group)
+        batch = self._batch(data, logprobs)
+        (keep,), report = self.loss.select([batch], group)
         versions = data.get("versions", torch.tensor(-1))
         stale = (versions >= 0) & (versions < self.get_version())
-        same = (logprobs == data["logprobs"]) | (data["loss_mask"] == 0)
-        if self.loss.config.get("m2_threshold") is not None and stale.any() and same.all():
-            warn_if_fresh(report, "check that the workflow gives the server's log-probs")
+        if self.loss.config.get("m2_threshold") is not None and stale.any():
+            warn_if_fresh(report, [batch], "check that the workflow gives the server's log-probs")
         return keep.to(data["loss_mask"].device), report
 
     def _share(self, keep: torch.Tensor, data: dict[str, Any], whole: Report) -> torch.Tensor:

@@ -86,17 +86,14 @@ class RFTConfig(PPOConfig):
 
 def policy_loss_of(config: RFTActorConfig) -> PolicyLoss:
     """The policy loss that an actor's config asks for; an RftError where it can't be served."""
-    args = _arguments(config.policy_loss_fn_args)
-    loss = common.policy_loss(config.preset, {}, "actor.preset")
+    args, threshold = _arguments(config.policy_loss_fn_args), "actor.m2_threshold"
+    loss = common.policy_loss(config.preset, args, "actor.preset", "actor.policy_loss_fn_args")
     if "m2_threshold" in loss.schema["properties"]:
-        loss = common.policy_loss(
-            config.preset, {**args, "m2_threshold": config.m2_threshold}, "actor"
-        )
+        given = {**args, "m2_threshold": config.m2_threshold}
+        loss = common.policy_loss(config.preset, given, "actor.preset", threshold)
     elif config.m2_threshold is not None:
         why = f"policy loss {loss.name} has no such setting"
-        raise refusal("actor.m2_threshold", "null", config.m2_threshold, why)
-    else:
-        loss = common.policy_loss(config.preset, args, "actor.policy_loss_fn_args")
+        raise refusal(threshold, "null", config.m2_threshold, why)
     SelectionScope.parse(config.selection_scope, "actor.selection_scope")
     _check_loss(config, args, loss)
     _check_data(config, loss)
@@ -131,10 +128,7 @@ def _check_loss(config: RFTActorConfig, args: dict[str, Any], loss: PolicyLoss) 
             if getattr(config, key) != unset:
                 found = f'{getattr(config, key)!r} with actor.policy_loss "plugin"'
                 raise refusal(f"actor.{key}", repr(unset), found, "only AReaL's loss reads it")
-        mode, factor = map(loss.config.get, ("loss_agg_mode", "loss_scale_factor"))
-        if mode == "seq-mean-token-sum-norm" and factor is None:
-            why = "packed micro-batches have no padded length"
-            raise refusal("actor.policy_loss_fn_args.loss_scale_factor", "a number", "null", why)
+        common.refuse_padded_mean(loss, "actor.policy_loss_fn_args")
     else:
         raise refusal("actor.policy_loss", '"areal" or "plugin"', repr(config.policy_loss))
 

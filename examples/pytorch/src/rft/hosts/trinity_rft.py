@@ -24,10 +24,10 @@ from trinity.common.config import Config
 from trinity.common.experience import Experience
 from trinity.utils.log import get_logger
 
-from rft import ALONE, COPIED_BYTES, Batch, PolicyLoss, Reduction, Report
+from rft import ALONE, COPIED_BYTES, Batch, PolicyLoss, Report
 
 from . import trinity_rft_config as checks
-from .common import SelectionScope, policy_loss, refusal, warn_if_fresh
+from .common import SelectionScope, count, policy_loss, reduction_of_part, refusal, warn_if_fresh
 from .trinity_rft_config import ARGS, BYPASS, HOOK, Hook
 
 if TYPE_CHECKING:
@@ -38,6 +38,9 @@ KEEP = "rft_keep"
 #: [B, 3 + metrics] float64, equal rows: valid tokens, kept tokens and sequences of the whole
 #: optimizer batch, then the selection's metrics as the library orders them.
 REPORT = "rft_report"
+
+#: What a warning says to check.
+ADVICE = f"check {BYPASS} and that rollouts bring their log-probs"
 
 #: Metrics of a micro-batch: Trinity's names, and how micro-batches and ranks combine.
 _METRICS = {
@@ -65,7 +68,7 @@ class PluginPolicyLoss(PolicyLossFn):
     ) -> None:
         super().__init__(backend=backend)
         self.scope = SelectionScope.parse(selection_scope, f"{ARGS}.selection_scope")
-        self.loss: PolicyLoss = policy_loss(preset, args, ARGS)
+        self.loss: PolicyLoss = policy_loss(preset, args, f"{ARGS}.preset", ARGS)
         self._selection_metrics = self.loss.select([], ALONE).report.metrics.keys() - {COPIED_BYTES}
 
     def __call__(  # type: ignore[override]
@@ -96,10 +99,9 @@ class PluginPolicyLoss(PolicyLossFn):
         if self.scope is SelectionScope.MICRO_BATCH:
             with torch.no_grad():
                 (rft_keep,), report = self.loss.select([batch], ALONE)
-            # No one knows them of the optimizer batch: as many as if all of it were like this.
-            share = report.kept_tokens / max(report.valid_tokens, 1)
-            kept = round(reduction.valid_tokens * share)
-            reduction = Reduction(reduction.valid_tokens, kept, reduction.sequences, float(dp_size))
+            warn_if_fresh(report, [batch], ADVICE)
+            counts = (reduction.valid_tokens, reduction.sequences)
+            reduction = reduction_of_part(report, *counts, float(dp_size))
         metrics = self.loss.metrics(report)
         loss = self.loss(batch, rft_keep, reduction, metrics)
         weight = float(action_mask.sum()) / max(reduction.valid_tokens, 1) * float(dp_size)
@@ -140,12 +142,8 @@ class PluginPolicyLoss(PolicyLossFn):
         self, tensors: MutableMapping[str, torch.Tensor], group: Any = None
     ) -> None:
         """The same where each micro-batch selects for itself: counts only."""
-        mask = tensors["response_mask"] != 0
-        counts = torch.stack([mask.sum(), mask.any(1).sum()])
-        if group is not None:
-            torch.distributed.all_reduce(counts, group=group)
-        valid, sequences = counts.tolist()
-        _put(tensors, mask, [valid, valid, sequences])
+        valid, sequences = count(tensors["response_mask"], group)
+        _put(tensors, tensors["response_mask"] != 0, [valid, valid, sequences])
 
 
 class SelectingAdvantage(AdvantageFn, ExperienceOperator):
@@ -193,8 +191,8 @@ class SelectingAdvantage(AdvantageFn, ExperienceOperator):
                 raise refusal(BYPASS, "false", "true", "the selection takes current log-probs")
             batch = Batch(current, rollout, tensors["advantages"], tensors["response_mask"])
             report = self.policy.attach(tensors, batch)
-            if self._stale(exps.meta_info.get("model_versions")) and pushes(batch):
-                warn_if_fresh(report, f"check {BYPASS} and that rollouts bring their log-probs")
+            if self._stale(exps.meta_info.get("model_versions")):
+                warn_if_fresh(report, [batch], ADVICE)
         tensors["old_log_probs"] = rollout
         return exps, {}
 
@@ -242,7 +240,7 @@ class PluginAlgorithm(AlgorithmType):
         checks.check_parts(algorithm, cls.default_config())
         args = dict(algorithm.policy_loss_fn_args or PluginPolicyLoss.default_args())
         policy = PluginPolicyLoss(**args)
-        checks.check_preset(policy.loss.preset, args.get("preset", "m2po"))
+        checks.check_preset(policy.loss)
         checks.check_trainer(config.trainer, policy.scope, f"{__name__}_engine")
         checks.agree_on_aggregation(algorithm, args, policy.loss)
         algorithm.policy_loss_fn_args = args
@@ -259,11 +257,6 @@ class PluginAlgorithm(AlgorithmType):
 
 def _path(cls: type) -> str:
     return f"{cls.__module__}.{cls.__qualname__}"
-
-
-def pushes(batch: Batch) -> bool:
-    """Whether any token has an advantage: without one, there is nothing to select."""
-    return bool((batch.advantages[batch.mask != 0] != 0).any())
 
 
 def _put(tensors: MutableMapping[str, torch.Tensor], keep: torch.Tensor, row: list[float]) -> None:

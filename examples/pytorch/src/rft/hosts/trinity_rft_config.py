@@ -15,7 +15,13 @@ from trinity.common.config import AlgorithmConfig, Config, OperatorConfig, Train
 
 from rft import PolicyLoss
 
-from .common import SelectionScope, refusal
+from .common import (
+    PLAIN,
+    SelectionScope,
+    refusal,
+    refuse_other_presets,
+    refuse_proximal,
+)
 
 ARGS = "algorithm.policy_loss_fn_args"
 BYPASS = "algorithm.bypass_old_logprobs"
@@ -57,19 +63,11 @@ def check_parts(algorithm: AlgorithmConfig, wanted: Mapping[str, str]) -> None:
             raise refusal(f"algorithm.{key}", f'"{wanted[key]}"', f'"{found}"', why)
 
 
-def check_preset(preset: Mapping[str, Any], name: str) -> None:
-    """Refuses a preset, called `name`, of an algorithm with more than a policy loss."""
-    key = f"{ARGS}.preset"
-    for setting in ("use_critic", "use_reference"):
-        if preset[setting]:
-            raise refusal(key, f"one without {setting}", f'"{name}"')
-    for setting in ("kl_penalty_fn", "kl_loss_fn", "entropy_loss_fn"):
-        if preset[setting] != "none":
-            found = f'"{name}" with "{preset[setting]}"'
-            raise refusal(key, f'one whose {setting} is "none"', found, _REASONS[setting])
-    if preset["rollout"]["proximal_logprobs"]:
-        why = "a train step is one optimizer step: the proximal policy is the current one"
-        raise refusal(key, "one without proximal log-probs", f'"{name}"', why)
+def check_preset(loss: PolicyLoss) -> None:
+    """Refuses a preset of an algorithm with more than a policy loss."""
+    key, why = f"{ARGS}.preset", "in a train step, which is one optimizer step, it is the current one"
+    refuse_other_presets(loss, key, PLAIN, _REASONS)
+    refuse_proximal(loss, key, ARGS, why)
 
 
 def check_trainer(trainer: TrainerConfig, scope: SelectionScope, engine: str) -> None:

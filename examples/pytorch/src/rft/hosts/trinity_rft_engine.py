@@ -15,7 +15,7 @@ from tensordict import TensorDict
 from verl.workers.engine import EngineRegistry
 
 from .common import SelectionScope, refusal, warn_if_fresh
-from .trinity_rft import PluginPolicyLoss, pushes
+from .trinity_rft import ADVICE, PluginPolicyLoss
 from .trinity_rft_config import LOGPROBS
 from .verl_engine import SelectingEngine
 
@@ -42,5 +42,5 @@ class TrinityEngine(SelectingEngine):
             return
         batch = self.batch(data, self.current_logprob(data))
         report = policy.attach(data, batch, group)
-        if self.get_data_parallel_rank() == 0 and pushes(batch):
-            warn_if_fresh(report, "check that rollouts bring their log-probs")
+        if self.get_data_parallel_rank() == 0:
+            warn_if_fresh(report, [batch], ADVICE)

@@ -22,7 +22,19 @@ from accelerate.utils import DistributedType
 
 from rft import ALONE, Batch, Metrics, PolicyLoss, Reduction, Report
 
-from .common import SelectionScope, logger, policy_loss, prefixed, refusal, warn_if_fresh
+from .common import (
+    PLAIN,
+    SelectionScope,
+    logger,
+    policy_loss,
+    prefixed,
+    reduction_of_part,
+    refusal,
+    refuse_other_presets,
+    refuse_padded_mean,
+    refuse_proximal,
+    warn_if_fresh,
+)
 
 Inputs = dict[str, Any]
 
@@ -39,16 +51,6 @@ _OF_TRL_LOSS = (
     "top_entropy_quantile",
     "use_adaptive_entropy",
 )
-
-#: What a preset of any plugin may ask for.
-_SERVED = {
-    "advantage_fn": "grpo",
-    "entropy_loss_fn": "none",
-    "kl_loss_fn": "none",
-    "kl_penalty_fn": "none",
-    "use_critic": False,
-    "use_reference": False,
-}
 
 _MULTIMODAL = (
     "pixel_values",
@@ -68,10 +70,10 @@ _MULTIMODAL = (
 class Keys:
     """The config keys of ours, beside TRL's in a YAML file or on the command line."""
 
-    policy_loss_preset: str = field(
+    preset: str = field(
         default="m2po", metadata={"help": "Algorithm preset of a plugin."}
     )
-    policy_loss_args: dict[str, Any] | str | None = field(
+    policy_loss_fn_args: dict[str, Any] | str | None = field(
         default=None, metadata={"help": "Keys of the policy loss's config, over the preset's."}
     )
     selection_scope: str = field(
@@ -84,7 +86,7 @@ class Keys:
 class PluginGRPOConfig(Keys, trl.GRPOConfig):
     """`trl.GRPOConfig` with the keys of ours; refuses what PluginGRPOTrainer can't serve."""
 
-    _VALID_DICT_FIELDS = [*trl.GRPOConfig._VALID_DICT_FIELDS, "policy_loss_args"]
+    _VALID_DICT_FIELDS = [*trl.GRPOConfig._VALID_DICT_FIELDS, "policy_loss_fn_args"]
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -108,7 +110,7 @@ def check_keys(args: Any) -> None:
     for key in fields(args):
         found = getattr(args, key.name)
         if key.name in _OF_TRL_LOSS and found != key.default:
-            why = "the policy loss takes the place of TRL's; its own keys go into policy_loss_args"
+            why = "the policy loss takes the place of TRL's; its own keys go into policy_loss_fn_args"
             raise refusal(key.name, repr(key.default), repr(found), why)
     if args.parallelism_config is not None and args.parallelism_config.tp_enabled:
         found = args.parallelism_config.tp_size
@@ -117,21 +119,12 @@ def check_keys(args: Any) -> None:
 
 def _loss_of(args: Any) -> PolicyLoss:
     """The policy loss that the config names, if TRL can give it what it needs."""
-    if isinstance(args.policy_loss_args, str):
-        raise refusal("policy_loss_args", "a mapping or a JSON object", repr(args.policy_loss_args))
-    loss = policy_loss(args.policy_loss_preset, args.policy_loss_args, "policy_loss_args")
-    preset, name = loss.preset, f'"{args.policy_loss_preset}"'
-    for key, served in _SERVED.items():
-        if preset[key] != served:
-            found = f"{name} with {preset[key]!r}"
-            raise refusal("policy_loss_preset", f"one with {key} {served!r}", found)
-    if preset["rollout"]["proximal_logprobs"]:
-        expected = "one without proximal log-probs"
-        raise refusal("policy_loss_preset", expected, name, "TRL has no proximal policy")
-    config = loss.config
-    if config.get("loss_agg_mode") == "seq-mean-token-sum-norm" and not config["loss_scale_factor"]:
-        why = "TRL pads every micro-batch to a length of its own"
-        raise refusal("policy_loss_args.loss_scale_factor", "a number", "null", why)
+    if isinstance(args.policy_loss_fn_args, str):
+        raise refusal("policy_loss_fn_args", "a mapping or a JSON object", repr(args.policy_loss_fn_args))
+    loss = policy_loss(args.preset, args.policy_loss_fn_args, "preset", "policy_loss_fn_args")
+    refuse_other_presets(loss, "preset", {**PLAIN, "advantage_fn": "grpo"}, {})
+    refuse_proximal(loss, "preset", "policy_loss_fn_args", "TRL has no proximal policy")
+    refuse_padded_mean(loss, "policy_loss_fn_args")
     return loss
 
 
@@ -182,10 +175,10 @@ class OptimizerBatch:
         if self.scope is SelectionScope.MICRO_BATCH:
             (mask,), report = self.loss.select([batch], ALONE)
             self._warn(report, [batch])
-            all_valid = self._reduction.valid_tokens
-            # No one knows how many are kept in the optimizer batch: as if all were like this one.
-            kept = round(all_valid * report.kept_tokens / max(report.valid_tokens, 1))
-            reduction = Reduction(all_valid, kept, self._reduction.sequences, self._scale)
+            whole = self._reduction
+            reduction = reduction_of_part(
+                report, whole.valid_tokens, whole.sequences, whole.scale
+            )
             metrics = self.loss.metrics(report)
         else:
             mask, reduction, metrics = next(self._masks), self._reduction, self._metrics
@@ -197,9 +190,8 @@ class OptimizerBatch:
         return loss, prefixed(metrics.as_dict(), f"{self.loss.name}/")
 
     def _warn(self, report: Report, batches: list[Batch]) -> None:
-        # Without an advantage nothing is selected either.
-        if self._stale and any(bool(batch.advantages.any()) for batch in batches):
-            warn_if_fresh(report, "check the log-probs that the rollouts come with")
+        if self._stale:
+            warn_if_fresh(report, batches, "check the log-probs that the rollouts come with")
 
     @property
     def _scale(self) -> float:

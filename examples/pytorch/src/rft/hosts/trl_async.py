@@ -25,7 +25,7 @@ from .trl import Inputs, Keys, OptimizerBatch, check_keys, check_router, without
 class PluginAsyncGRPOConfig(Keys, async_grpo.AsyncGRPOConfig):
     """`AsyncGRPOConfig` with the keys of ours; refuses what PluginAsyncGRPOTrainer can't serve."""
 
-    _VALID_DICT_FIELDS = [*async_grpo.AsyncGRPOConfig._VALID_DICT_FIELDS, "policy_loss_args"]
+    _VALID_DICT_FIELDS = [*async_grpo.AsyncGRPOConfig._VALID_DICT_FIELDS, "policy_loss_fn_args"]
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -21,9 +21,17 @@ from verl.workers import config as verl_config
 from verl.workers.engine import EngineRegistry
 from verl.workers.utils.losses import ppo_loss
 
-from rft import ALONE, Batch, PolicyLoss, Reduction, Report, RftError
+from rft import ALONE, Batch, PolicyLoss, Report, RftError
 
-from .common import SelectionScope, policy_loss, refusal, warn_if_fresh
+from .common import (
+    SelectionScope,
+    policy_loss,
+    reduction_of_part,
+    refusal,
+    refuse_padded_mean,
+    refuse_proximal,
+    warn_if_fresh,
+)
 from .verl_engine import SelectingEngine, current_step, metric_names, padded
 
 #: The name of the policy loss in verl's registry.
@@ -32,6 +40,8 @@ LOSS_MODE = "m2po"
 _ACTOR = "actor_rollout_ref.actor"
 _POLICY_LOSS = f"{_ACTOR}.policy_loss"
 _CALCULATE = "actor_rollout_ref.rollout.calculate_log_probs"
+_PRESET = f"{_POLICY_LOSS}.preset"
+_ARGS = f"{_POLICY_LOSS}.policy_loss_fn_args"
 _BYPASS = "algorithm.rollout_correction.bypass_mode"
 
 
@@ -44,7 +54,7 @@ class PolicyLossConfig(verl_config.PolicyLossConfig):
 
     loss_mode: str = LOSS_MODE
     preset: str = "m2po"  #: an algorithm preset, of any plugin
-    args: dict[str, Any] = field(default_factory=dict)  #: over the preset's policy_loss_fn_args
+    policy_loss_fn_args: dict[str, Any] = field(default_factory=dict)  #: over the preset's
     selection_scope: str = SelectionScope.OPTIMIZER_BATCH.value
 
     def __post_init__(self) -> None:
@@ -52,15 +62,10 @@ class PolicyLossConfig(verl_config.PolicyLossConfig):
         if self.loss_mode != LOSS_MODE:
             raise refusal(f"{_POLICY_LOSS}.loss_mode", f'"{LOSS_MODE}"', f'"{self.loss_mode}"')
         self.scope = SelectionScope.parse(self.selection_scope, f"{_POLICY_LOSS}.selection_scope")
-        self.loss = policy_loss(self.preset, self.args, f"{_POLICY_LOSS}.args")
-        if self.loss.preset["rollout"]["proximal_logprobs"]:
-            found = f'"{self.preset}", which compares with a proximal policy'
-            why = "verl hands a policy loss one set of old log-probs"
-            raise refusal(f"{_POLICY_LOSS}.preset", "one without it", found, why)
-        mode, factor = map(self.loss.config.get, ("loss_agg_mode", "loss_scale_factor"))
-        if mode == "seq-mean-token-sum-norm" and factor is None:
-            why = "the padded length differs between micro-batches"
-            raise refusal(f"{_POLICY_LOSS}.args.loss_scale_factor", "a number", "null", why)
+        self.loss = policy_loss(self.preset, self.policy_loss_fn_args, _PRESET, _ARGS)
+        why = "verl hands a policy loss one set of old log-probs"
+        refuse_proximal(self.loss, _PRESET, _ARGS, why)
+        refuse_padded_mean(self.loss, _ARGS)
 
 
 @register_policy_loss(LOSS_MODE)
@@ -101,17 +106,10 @@ def _select_here(
     """Selects within one micro-batch; means divide by verl's counts of the optimizer batch."""
     with torch.no_grad():
         (keep,), report = loss.select([batch], ALONE)
-    # A few sequences may have no token in the trust region; that is no reason to warn.
-    if torch.equal(batch.logprob[batch.mask], batch.old_logprob[batch.mask]):
-        _warn(report)
-    valid = int(counts["batch_num_tokens"])
-    reduction = Reduction(
-        valid_tokens=valid,
-        # Nobody has counted them: as many as if every micro-batch were like this one.
-        kept_tokens=round(valid * report.kept_tokens / max(report.valid_tokens, 1)),
-        sequences=int(counts["global_batch_size"]),
-        scale=float(counts["dp_size"]),
-    )
+    _warn(report, batch)
+    names = ("batch_num_tokens", "global_batch_size", "dp_size")
+    tokens, sequences, ranks = (int(counts[name]) for name in names)
+    reduction = reduction_of_part(report, tokens, sequences, float(ranks))
     metrics = loss.metrics(report)
     return loss(batch, keep, reduction, metrics), metric_names(loss, metrics)
 
@@ -138,9 +136,9 @@ class Engine(SelectingEngine):
         _check_old_logprob(data)  # the one check that may fail on some ranks only
         return super().batch(data, logprob)
 
-    def selected(self, report: Report) -> None:
+    def selected(self, report: Report, batch: Batch) -> None:
         if self.get_data_parallel_rank() == 0:
-            _warn(report)
+            _warn(report, batch)
 
 
 def settings_of(actor: verl_config.ActorConfig) -> PolicyLossConfig | None:
@@ -151,15 +149,15 @@ def settings_of(actor: verl_config.ActorConfig) -> PolicyLossConfig | None:
         return None
     settings = given if isinstance(given, PolicyLossConfig) else _default_settings()
     config, preset = settings.loss.config, settings.loss.preset
-    if actor.use_kl_loss and preset["kl_loss_fn"] == "none":
-        why = f'preset "{settings.preset}" has no KL term'
-        raise refusal(f"{_ACTOR}.use_kl_loss", "false", "true", why)
-    if actor.entropy_coeff and preset["entropy_loss_fn"] == "none":
-        why = f'preset "{settings.preset}" has no entropy term'
-        raise refusal(f"{_ACTOR}.entropy_coeff", "0", actor.entropy_coeff, why)
+    for key, term in (("use_kl_loss", "kl_loss_fn"), ("entropy_coeff", "entropy_loss_fn")):
+        found, wanted = actor.get(key), preset[term] != "none"
+        if bool(found) != wanted:
+            expected = "a term" if wanted else "none"
+            why = f'preset "{settings.preset}" has {term} "{preset[term]}"'
+            raise refusal(f"{_ACTOR}.{key}", expected, found, why)
     for key in ("loss_agg_mode", "loss_scale_factor"):
         if key in config and config[key] != actor.get(key):
-            why = f"it has to agree with {_POLICY_LOSS}.args.{key}"
+            why = f"it has to agree with {_ARGS}.{key}"
             raise refusal(f"{_ACTOR}.{key}", repr(config[key]), repr(actor.get(key)), why)
     return settings
 
@@ -205,5 +203,5 @@ def _weights_refusal() -> RftError:
     return refusal("algorithm.rollout_correction.rollout_is", "null", "weights in the batch", why)
 
 
-def _warn(report: Report) -> None:
-    warn_if_fresh(report, f"check {_BYPASS} and {_CALCULATE}")
+def _warn(report: Report, batch: Batch) -> None:
+    warn_if_fresh(report, [batch], f"check {_BYPASS} and {_CALCULATE}")

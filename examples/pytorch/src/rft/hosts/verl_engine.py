@@ -48,8 +48,8 @@ class SelectingEngine(FSDPEngineWithLMHead):
         """The loss to select with, after a look at what the batch holds. None: verl's own step."""
         raise NotImplementedError
 
-    def selected(self, report: Report) -> None:
-        """Is called with what the selection found, on every rank."""
+    def selected(self, report: Report, batch: Batch) -> None:
+        """Is called with what the selection found, and this rank's part, on every rank."""
 
     def train_batch(self, data: TensorDict, loss_function: Callable) -> dict[str, Any]:
         """One optimizer step. `data`: this rank's part of the optimizer batch, [B, R], padded or
@@ -61,7 +61,7 @@ class SelectingEngine(FSDPEngineWithLMHead):
         # Made inside `select`, which tells the other ranks where this one fails.
         batches = (self.batch(data, logprob) for _ in range(1))
         (keep,), report = loss.select(batches, group)
-        self.selected(report)
+        self.selected(report, self.batch(data, logprob))
         self.send(data, keep)
         # verl averages gradients over the data-parallel ranks.
         reduction = report.reduction(scale=float(self.get_data_parallel_size()))
