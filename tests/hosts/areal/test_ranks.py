@@ -17,14 +17,23 @@ from rft.hosts.areal import RFTActorConfig
 CASES: dict[str, dict[str, Any]] = {
     "areal_s_loss": {"micro_batches": 2, "eps_clip": 1e9},
     "the_plugin_s_loss": {"micro_batches": 4, "policy_loss": "plugin"},
+    # AReaL's own loss fails there, with and without us: its statistics differ between the ranks.
+    "no_valid_token_on_one": {"micro_batches": 2, "policy_loss": "plugin"},
 }
+
+
+def trajectories(case: str) -> list[dict[str, torch.Tensor]]:
+    batch = world.trajectories()
+    for trajectory in batch[4:] if case == "no_valid_token_on_one" else []:
+        trajectory["loss_mask"] = torch.zeros_like(trajectory["loss_mask"])
+    return batch
 
 
 def rank_of_two(rank: int, ports: list[int], model: str, folder: str) -> None:
     for port, (name, given) in zip(ports, CASES.items()):
         world.enter(rank, 2, port)
         actor = world.start(RFTActorConfig(**world.settings(model, 2, m2_threshold=0.04, **given)))
-        statistics = world.update(actor, world.trajectories()[rank * 4 : rank * 4 + 4])
+        statistics = world.update(actor, trajectories(name)[rank * 4 : rank * 4 + 4])
         ((data, _, keep),) = actor.selections
         found = {
             "keep": keep & data["loss_mask"].bool(),
@@ -44,9 +53,9 @@ def folder(model, tmp_path_factory) -> pathlib.Path:
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_two_ranks_drop_the_tokens_and_take_the_step_of_the_whole_batch(folder, batch, case):
+def test_two_ranks_drop_the_tokens_and_take_the_step_of_the_whole_batch(folder, case):
     ranks = [torch.load(folder / f"{case}-{rank}") for rank in range(2)]
-    hand = world.by_hand(batch)
+    hand = world.by_hand(trajectories(case))
     whole = hand.logprob.detach(), hand.old_logprob, hand.advantages, hand.mask
     kept, n = literal.keep_mask(*whole), int(hand.mask.sum())
     width = kept.shape[1]

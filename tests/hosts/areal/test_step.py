@@ -137,3 +137,51 @@ def test_stale_data_with_a_second_moment_of_0_is_warned_of(start, batch, capsys)
         trajectory["logprobs"] = torch.roll(logprobs, 1, -1)
     world.update(actor, same)
     assert warning in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def half_masked(batch) -> list:
+    """Every second sequence has no valid token: alone in a micro-batch, it has no loss."""
+    return [
+        {**trajectory, "loss_mask": trajectory["loss_mask"] * (number % 2)}
+        for number, trajectory in enumerate(batch)
+    ]
+
+
+@pytest.mark.parametrize("scope", ["optimizer_batch", "micro_batch"])
+@pytest.mark.parametrize("policy_loss", ["areal", "plugin"])
+def test_micro_batches_without_a_valid_token_add_nothing(start, half_masked, policy_loss, scope):
+    actor = start(
+        m2_threshold=0.04,
+        policy_loss=policy_loss,
+        selection_scope=scope,
+        micro_batches=8,
+        **({} if policy_loss == "plugin" else NO_CLIP),
+    )
+    world.update(actor, half_masked)
+    hand = world.by_hand(half_masked)
+    whole = hand.logprob.detach(), hand.old_logprob, hand.advantages, hand.mask
+    parts = [whole] if scope == "optimizer_batch" else zip(*(t.split(1) for t in whole))
+    kept = torch.cat([literal.keep_mask(*rows) for rows in parts])
+    n = int(hand.mask.sum())
+    loss = literal.loss(hand.logprob, hand.old_logprob, hand.advantages, kept, n)
+    world.assert_close(world.gradients(actor), hand.gradients(loss))
+
+
+@pytest.mark.parametrize("scope", ["optimizer_batch", "micro_batch"])
+def test_a_mean_over_sequences_is_one_over_those_of_the_step(start, half_masked, scope):
+    """Of the plugin's loss, whatever share of the tokens a micro-batch has."""
+    args = {"loss_agg_mode": "seq-mean-token-mean"}
+    actor = start(
+        m2_threshold=1e9,
+        policy_loss="plugin",
+        policy_loss_fn_args=args,
+        selection_scope=scope,
+        micro_batches=3,
+    )
+    world.update(actor, half_masked)
+    hand = world.by_hand(half_masked)
+    tokens = torch.exp(hand.logprob - hand.old_logprob) * hand.advantages * hand.mask
+    means = tokens.sum(1) / hand.mask.sum(1).clamp(min=1)
+    loss = -means.sum() / int(hand.mask.any(1).sum())
+    world.assert_close(world.gradients(actor), hand.gradients(loss))

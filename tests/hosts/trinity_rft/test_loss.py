@@ -50,6 +50,32 @@ def test_gradient_is_the_hand_written_one_for_any_micro_batches_and_ranks(micro_
     assert total(metrics, "pg_loss") == pytest.approx(float(sum(parts)))
 
 
+@pytest.mark.parametrize("scope", ["optimizer_batch", "micro_batch"])
+def test_micro_batches_without_a_valid_token_add_nothing(scope):
+    function = batches.advantage(selection_scope=scope)
+    batch, experiences = batches.of(MODEL, function, bypass=scope == "micro_batch")
+    batch.batch["response_mask"][4:] = 0
+    batch, _ = function(batch)
+    keep, expected = by_hand(batch.batch, experiences)
+    assert 0 < int(keep.sum()) < int(batch.batch["response_mask"].sum())
+    parts, _ = zip(*batches.losses(MODEL, batch, experiences, 4, selection_scope=scope))
+    for found, wanted in zip(gradient(sum(parts)), expected):
+        assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("mode", ["seq-mean-token-sum-norm", "seq-mean-token-mean"])
+def test_a_mean_over_sequences_is_one_over_those_of_the_step(mode):
+    function = batches.advantage(loss_agg_mode=mode)
+    batch, experiences = batches.of(MODEL, function)
+    batch.batch["response_mask"][5] = 0
+    batch, _ = function(batch)
+    whole, parts = (
+        sum(loss for loss, _ in batches.losses(MODEL, batch, experiences, size, loss_agg_mode=mode))
+        for size in (8, 1)
+    )
+    assert float(whole) == pytest.approx(float(parts), rel=1e-5)
+
+
 def test_metrics_have_trinitys_names_and_are_those_of_the_optimizer_batch():
     function = batches.advantage()
     batch, experiences = batches.of(MODEL, function)

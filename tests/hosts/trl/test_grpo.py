@@ -55,6 +55,14 @@ def without_a_log_prob(prompts, trainer):
     return output
 
 
+def of_one_prompt(prompts, trainer):
+    """All other completions are the environment's, token by token."""
+    output = rollouts(prompts, trainer)
+    for prompt, mask in zip(prompts, output["env_mask"]):
+        mask[:] = [int(prompt == PROMPTS[0])] * len(mask)
+    return output
+
+
 class Recorded(PluginGRPOTrainer):
     def __init__(self, *args, **named):
         super().__init__(*args, **named)
@@ -165,6 +173,22 @@ def test_mask_and_gradient_are_those_written_out(tmp_path, uncut, world, size, a
     # One more pass for the selection, but where the loss has the log-probs of the whole batch.
     passes = 2 * accumulation * (1 if accumulation == 1 else 2)
     assert all(forward_passes == passes for *_, forward_passes in results)
+
+
+@pytest.mark.parametrize("scope", ["optimizer_batch", "micro_batch"])
+@pytest.mark.parametrize(("world", "size", "accumulation"), [(1, 1, 8), (2, 1, 4), (2, 4, 1)])
+def test_micro_batches_and_ranks_without_a_valid_token_add_nothing(
+    tmp_path, scope, world, size, accumulation
+):
+    named = {"selection_scope": scope, "max_steps": 1, **split(size, accumulation)}
+    results = ranks.run(world, tmp_path, lambda: train(tmp_path, of_one_prompt, **named))
+    per_rank = [recorded[0] for recorded, *_ in results]
+    valid = [int(batch.mask.sum()) for step in per_rank for batch in step.batches]
+    assert 0 in valid and sum(valid) > 0
+    *_, keep = whole(per_rank)
+    wanted, gradient = written_out(per_rank, keep if scope == "micro_batch" else None)
+    assert torch.equal(keep, wanted)
+    assert all(steps.distance(step.gradient, gradient) < 1e-5 for step in per_rank)
 
 
 @pytest.mark.parametrize("world", [1, 2])

@@ -54,6 +54,7 @@ class Case:
     preset: str = "m2po"
     learning_rate: float = 0.01
     dtype: str = "fp32"  #: of the forward pass
+    masked: bool = False  #: the second half of the batch has no valid token
 
 
 CASES = [
@@ -66,6 +67,8 @@ CASES = [
     Case("micro_batch scope", 2, scope="micro_batch"),
     Case("grpo", 2, preset="grpo"),
     Case("bf16", 2, dtype="bf16"),
+    Case("half masked", 2, masked=True),
+    Case("half masked, micro_batch scope", 4, masked=True, scope="micro_batch"),
 ]
 
 
@@ -100,6 +103,8 @@ def rows(batch: dict, rank: int, world: int, case: Case) -> TensorDict:
     """This rank's part, as verl's trainer hands it to a worker: jagged, or with padded responses,
     as its older trainer does."""
     count = len(batch["prompts"]) // world
+    if case.masked:
+        batch = masked(batch)
     part = {key: value[rank * count : (rank + 1) * count] for key, value in batch.items()}
     part["input_ids"] = [torch.cat(both) for both in zip(part["prompts"], part["responses"])]
     part["position_ids"] = [torch.arange(len(ids)) for ids in part["input_ids"]]
@@ -126,6 +131,13 @@ def rows(batch: dict, rank: int, world: int, case: Case) -> TensorDict:
         max_token_len_per_gpu=24,
     )
     return data
+
+
+def masked(batch: dict) -> dict:
+    """Without a valid token in the second half, which is the last one of two ranks."""
+    masks = batch["response_mask"]
+    half = len(masks) // 2
+    return batch | {"response_mask": masks[:half] + [mask * 0 for mask in masks[half:]]}
 
 
 def both_sides_padded(part: dict[str, list[torch.Tensor]]) -> dict[str, torch.Tensor]:

@@ -93,8 +93,12 @@ def runs(folder) -> dict[int, list[dict]]:
 
 @pytest.fixture(scope="module")
 def by_hand(folder) -> dict:
+    return written_out(torch.load(folder / "batch.pt"))
+
+
+def written_out(batch: dict) -> dict:
     """Mask, loss and gradient without verl and without the library."""
-    model, batch = tiny.model(), torch.load(folder / "batch.pt")
+    model = tiny.model()
     logprob = batches.logprobs(model, batch)
     names = ("old_log_probs", "advantages", "response_mask")
     old, advantages, mask = (batches.padded(batch[name]) for name in names)
@@ -144,6 +148,21 @@ def test_loss_and_metrics_are_of_the_optimizer_batch(runs, by_hand, world, case)
     assert metrics["actor/m2po/masked_tokens"] == [dropped]
     assert metrics["actor/m2po/m2_after"][0] <= 0.04 < metrics["actor/m2po/m2_before"][0]
     assert "actor/ppo_kl" in metrics and "actor/pg_clipfrac" in metrics
+
+
+@pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
+@pytest.mark.parametrize("case", ["half masked", "half masked, micro_batch scope"])
+def test_micro_batches_and_a_rank_without_a_valid_token_add_nothing(runs, folder, world, case):
+    batch = torch.load(folder / "batch.pt")
+    half = [mask * (k < 4) for k, mask in enumerate(batch["response_mask"])]
+    expected = written_out(batch | {"response_mask": half})
+    steps = first_steps(runs[world], case)
+    if case == "half masked":
+        assert torch.equal(whole(steps, "keep"), expected["keep"])
+    # With 4 sequences each, the micro-batch that has the tokens is the whole batch.
+    for name, wanted in expected["gradient"].items():
+        found = steps[0]["gradient"][name]
+        assert torch.allclose(found, wanted, rtol=1e-4, atol=1e-5 * wanted.abs().max())
 
 
 @pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])

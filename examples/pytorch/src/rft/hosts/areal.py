@@ -22,7 +22,7 @@ from areal.utils.environ import is_single_controller
 from rft import ALONE, Batch, Metrics, Report
 
 from .areal_config import RFTActorConfig, RFTConfig, policy_loss_of
-from .common import SelectionScope, refusal, warn_if_fresh
+from .common import SelectionScope, count, reduction_of_part, refusal, warn_if_fresh
 
 __all__ = ["RFTActor", "RFTActorConfig", "RFTConfig", "RFTTrainer", "policy_loss_of"]
 
@@ -54,11 +54,13 @@ class RFTActor(FSDPPPOActor):
         """One optimizer step over this rank's `input_`, [b, S] before the micro-batch split:
         float32 `loss_mask`, `logprobs` (behavior policy), `advantages`, `prox_logp`; int32
         `versions`. `loss_fn` is AReaL's, over packed [n] tensors."""
-        report = collected = None
+        report = collected = counts = None
         if self.scope is SelectionScope.OPTIMIZER_BATCH:
             keep, report = self._select(input_, self._logprobs(input_), self.data_parallel_group)
             collected = self.loss.metrics(report)
             input_ = {**input_, KEEP: keep}
+        elif self.config.policy_loss == "plugin":
+            counts = count(input_["loss_mask"].to(self.device), self.data_parallel_group)
         self._proximal_is_current = False
 
         def loss_of(
@@ -72,9 +74,13 @@ class RFTActor(FSDPPPOActor):
                 masked = {**data, "loss_mask": keep}
                 loss = loss_fn(logprobs, entropy, masked, **logits) * self._share(keep, data, whole)
             else:
-                scale = whole.valid_tokens / int(data["loss_mask"].count_nonzero())
-                batch = self._batch(data, logprobs)
-                loss = self.loss(batch, keep, whole.reduction(scale), metrics)
+                # The engine weighs a micro-batch by its share of all valid tokens.
+                valid = int(data["loss_mask"].count_nonzero())
+                if counts is None:
+                    reduction = whole.reduction(whole.valid_tokens / valid)
+                else:
+                    reduction = reduction_of_part(whole, *counts, counts[0] / valid)
+                loss = self.loss(self._batch(data, logprobs), keep, reduction, metrics)
             if report is None:
                 self._log(whole, metrics)
             return loss
