@@ -170,11 +170,11 @@ def warn_if_fresh(report: Report, batches: Iterable[Batch], advice: str) -> None
 
 def _log_ratios_are_0(batch: Batch) -> bool:
     """Against the current or, where there is one, the proximal policy."""
-    policies = [batch.logprob, batch.proximal_logprob]
-    invalid = batch.mask == 0
+    old = batch.old_logprob
+    invalid = (batch.mask == 0).to(old.device)  # a framework may have some of it on the CPU
     return any(
-        bool(((policy.detach() == batch.old_logprob) | invalid).all())
-        for policy in policies
+        bool(((policy.detach().to(old.device) == old) | invalid).all())
+        for policy in (batch.logprob, batch.proximal_logprob)
         if policy is not None
     )
 
