@@ -93,7 +93,7 @@ for job in "$@"; do
     ;;
   esac
   case $job in
-  demo | bench | deps) need gnuplot-nox command -v gnuplot ;;
+  demo | bench | test | asan | tsan | ci | deps) need gnuplot-nox command -v gnuplot ;;
   esac
   case $job in
   lint | ci)

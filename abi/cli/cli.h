@@ -25,6 +25,7 @@ int cli_list(int argc, char **argv);
 int cli_schema(int argc, char **argv);
 int cli_preset(int argc, char **argv);
 int cli_evaluate(int argc, char **argv);
+int cli_inspect(int argc, char **argv);
 int cli_check(int argc, char **argv);
 
 /// cli_evaluate on every rank of a group (or NULL), with the same arguments. Rank 0 reads, writes

@@ -17,6 +17,7 @@ static const char HELP[] =
     "  schema LOSS       what a policy loss can be configured with\n"
     "  preset NAME       the document of an algorithm preset, every setting spelt out\n"
     "  evaluate BATCH    loss, mask and gradient of a recorded batch\n"
+    "  inspect BATCH     which tokens losses mask, why, and what is odd about a batch; plots\n"
     "  check PLUGIN.so   whether a plugin keeps the rules\n"
     "\n"
     "Options of every command:\n"
@@ -38,11 +39,9 @@ typedef struct command {
   int (*run)(int argc, char **argv);
 } command;
 
-static const command COMMANDS[] = {{"list", cli_list},
-                                   {"schema", cli_schema},
-                                   {"preset", cli_preset},
-                                   {"evaluate", cli_evaluate},
-                                   {"check", cli_check}};
+static const command COMMANDS[] = {{"list", cli_list},       {"schema", cli_schema},
+                                   {"preset", cli_preset},   {"evaluate", cli_evaluate},
+                                   {"inspect", cli_inspect}, {"check", cli_check}};
 enum { COMMAND_COUNT = sizeof COMMANDS / sizeof COMMANDS[0] };
 
 static int fail_unknown(const char *name)

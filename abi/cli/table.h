@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-enum { CLI_MOST_COLUMNS = 3 };
+enum { CLI_MOST_COLUMNS = 12 };
 
 /// A row of cells, one a column; the last column is wrapped.
 typedef struct cli_row {
