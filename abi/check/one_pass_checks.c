@@ -9,7 +9,6 @@
 #include "verdict.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 enum { ROWS = 12, COLUMNS = 300 };
 
@@ -137,7 +136,7 @@ static void expect_same_report(const check_subject *subject, const one_pass_call
          found->report.kept_tokens, found->report.valid_tokens, expected->report.kept_tokens,
          expected->report.valid_tokens);
   for (int64_t i = 0; i < subject->loss->metric_count; ++i) {
-    EXPECT(memcmp(&found->selection_metrics[i], &expected->metrics[i], sizeof(double)) == 0,
+    EXPECT(found->selection_metrics[i] == expected->metrics[i],
            "select_evaluate: metric \"%.64s\" of the selection is %.17g, of the separate functions "
            "%.17g",
            subject->loss->metrics[i]->name, found->selection_metrics[i], expected->metrics[i]);
