@@ -357,7 +357,7 @@ static int32_t open_tensors(const rft_batch *source, const rft_tensor *mask,
 // Kernels add up terms that are rounded to float32. Among many the errors average out; few may
 // cancel to less than that. The number is the optimizer batch's, so that its parts add up however
 // it is split.
-enum { FEW_TOKENS = 1024 };
+enum { FEW_TOKENS = 4096 };
 
 // Positions from which on a gradient, 16 MiB here, is more than caches hold for whoever reads it
 // next.
