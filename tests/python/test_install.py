@@ -66,6 +66,18 @@ def test_a_plugins_directory_of_the_user_s_is_used_instead(python, tmp_path) -> 
     assert found.stdout == "org.example.fixture\n", found.stderr
 
 
+def test_the_adapters_come_with_the_package(python) -> None:
+    code = """
+import pathlib
+from rft.hosts import common
+print(*sorted(file.stem for file in pathlib.Path(common.__file__).parent.glob("*.py")))
+print(common.policy_loss("m2po", {}, "preset", "policy_loss_fn_args").name)
+"""
+    adapters, name = run(python, "-c", code).stdout.splitlines()
+    assert {"areal", "trinity_rft", "trl", "verl"} <= set(adapters.split())
+    assert name == "m2po"
+
+
 def test_importing_the_package_imports_neither_torch_nor_numpy(python) -> None:
     code = """
 import rft, sys
