@@ -45,6 +45,7 @@ static int32_t select_then_evaluate(const rft_instance *instance, const rft_batc
   rft_selection *selection = NULL;
   int32_t code = m2po_selection_begin(instance, &selection, error);
   if (code != RFT_OK) {
+    m2po_selection_abstain(collectives);
     return code;
   }
   if (problem->code != RFT_OK) {

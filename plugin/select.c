@@ -171,6 +171,22 @@ static int32_t reduce_summary(const rft_collectives *collectives, rank_summary *
   return code;
 }
 
+static int32_t check_collectives(const rft_collectives *collectives, rft_error *error)
+{
+  return collectives == NULL
+             ? RFT_OK
+             : rft_check_table(collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum),
+                               "rft_collectives", error);
+}
+
+void m2po_selection_abstain(const rft_collectives *collectives)
+{
+  rank_summary summary = {.failed = 1, .ranks = 1};
+  if (check_collectives(collectives, NULL) == RFT_OK) {
+    reduce_summary(collectives, &summary, NULL);
+  }
+}
+
 static int32_t check_summary(const rank_summary *summary, rft_error *error)
 {
   if (summary->failed != 0) {
@@ -235,14 +251,6 @@ int32_t m2po_selection_check_report(const rft_selection_report *report, rft_erro
   return code == RFT_OK ? m2po_metrics_check(report->metrics, report->metric_count,
                                              "rft_selection_report", error)
                         : code;
-}
-
-static int32_t check_collectives(const rft_collectives *collectives, rft_error *error)
-{
-  return collectives == NULL
-             ? RFT_OK
-             : rft_check_table(collectives, RFT_STRUCT_SIZE(rft_collectives, all_reduce_sum),
-                               "rft_collectives", error);
 }
 
 int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *collectives,

@@ -33,6 +33,10 @@ typedef struct m2po_counts {
 /// Makes a selection one that has failed, as an add that fails does.
 void m2po_selection_fail(rft_selection *selection, const rft_error *failure);
 
+/// The part in the reductions of a rank that can't even begin a selection, but has others wait for
+/// it. `collectives`: NULL where there are none.
+void m2po_selection_abstain(const rft_collectives *collectives);
+
 /// Checks the caller's report.
 int32_t m2po_selection_check_report(const rft_selection_report *report, rft_error *error);
 
