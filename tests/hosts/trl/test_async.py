@@ -171,6 +171,7 @@ def written_out(recorded, index, keep=None):
     return keep, steps.gradient_of(loss, model)
 
 
+SPLITS_AND_SCOPES = [(1, 1, "optimizer_batch"), (2, 4, "micro_batch"), (2, 2, "optimizer_batch")]
 SPLITS = [(1, 8, 1), (1, 4, 2), (1, 2, 4), (2, 4, 1), (2, 2, 2), (2, 1, 4)]
 
 
@@ -205,6 +206,17 @@ def test_micro_batch_scope_selects_in_each_and_divides_by_the_tokens_of_all(
     _, gradient = written_out(first, 0, keep)
     assert all(steps.distance(step.gradient, gradient) < 1e-5 for step in first)
     assert all(forward_passes == 2 for *_, forward_passes in results)
+
+
+def test_a_mean_over_sequences_is_one_over_those_of_the_step(tmp_path, directory):
+    args = {"loss_agg_mode": "seq-mean-token-mean", "m2_threshold": 1e9}
+    gradients = []
+    for world, accumulation, scope in SPLITS_AND_SCOPES:
+        named = {"selection_scope": scope, "policy_loss_fn_args": args, "max_steps": 1}
+        named |= split(8 // world // accumulation, accumulation)
+        results = ranks.run(world, tmp_path, lambda: train(tmp_path, directory, **named))
+        gradients.append(results[0][0][0].gradient)
+    assert all(steps.distance(gradient, gradients[0]) < 1e-5 for gradient in gradients[1:])
 
 
 def test_rows_of_a_token_budget_give_what_is_written_out(tmp_path, directory):

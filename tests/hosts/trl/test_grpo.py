@@ -147,6 +147,7 @@ def check(per_rank):
             assert steps.distance(step.gradient, gradient) < 1e-5
 
 
+SPLITS_AND_SCOPES = [(1, 1, "optimizer_batch"), (2, 4, "micro_batch"), (2, 2, "optimizer_batch")]
 SPLITS = [(1, 8, 1), (1, 4, 2), (1, 2, 4), (1, 1, 8), (2, 4, 1), (2, 2, 2), (2, 1, 4)]
 
 
@@ -189,6 +190,18 @@ def test_micro_batches_and_ranks_without_a_valid_token_add_nothing(
     wanted, gradient = written_out(per_rank, keep if scope == "micro_batch" else None)
     assert torch.equal(keep, wanted)
     assert all(steps.distance(step.gradient, gradient) < 1e-5 for step in per_rank)
+
+
+def test_a_mean_over_sequences_is_one_over_those_of_the_step(tmp_path):
+    """Some of which have no valid token, in any split and either scope."""
+    args = {"loss_agg_mode": "seq-mean-token-mean", "m2_threshold": 1e9}
+    gradients = []
+    for world, accumulation, scope in SPLITS_AND_SCOPES:
+        named = {"selection_scope": scope, "policy_loss_fn_args": args, "max_steps": 1}
+        named |= split(8 // world // accumulation, accumulation)
+        results = ranks.run(world, tmp_path, lambda: train(tmp_path, of_one_prompt, **named))
+        gradients.append(results[0][0][0].gradient)
+    assert all(steps.distance(gradient, gradients[0]) < 1e-5 for gradient in gradients[1:])
 
 
 @pytest.mark.parametrize("world", [1, 2])

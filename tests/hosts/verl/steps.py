@@ -64,6 +64,7 @@ CASES = [
     Case("of 2, padded", 2, jagged=False),
     Case("by tokens", dynamic=True),
     Case("two mini-batches, two epochs", 2, mini_batches=2, epochs=2),
+    Case("two epochs", 4, epochs=2),
     Case("micro_batch scope", 2, scope="micro_batch"),
     Case("grpo", 2, preset="grpo"),
     Case("bf16", 2, dtype="bf16"),

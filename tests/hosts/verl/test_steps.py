@@ -166,15 +166,16 @@ def test_micro_batches_and_a_rank_without_a_valid_token_add_nothing(runs, folder
 
 
 @pytest.mark.parametrize("world", [1, 2], ids=["1 rank", "2 ranks"])
-def test_every_mini_batch_of_every_epoch_is_selected_on_its_own(runs, world):
-    steps = [rank["two mini-batches, two epochs"]["steps"] for rank in runs[world]]
-    assert [len(rank) for rank in steps] == [4] * world
+@pytest.mark.parametrize("case, count", [("two epochs", 2), ("two mini-batches, two epochs", 4)])
+def test_every_mini_batch_of_every_epoch_is_selected_on_its_own(runs, world, case, count):
+    steps = [rank[case]["steps"] for rank in runs[world]]
+    assert [len(rank) for rank in steps] == [count] * world
     for each in zip(*steps):
         names = ("logprob", "old_logprob", "advantages", "response_mask")
         assert torch.equal(
             whole(each, "keep"), literal.keep_mask(*(whole(each, name) for name in names))
         )
-    first, again = whole([s[0] for s in steps], "logprob"), whole([s[2] for s in steps], "logprob")
+    first, again = (whole([s[k] for s in steps], "logprob") for k in (0, count // 2))
     assert not torch.equal(first, again)
 
 
