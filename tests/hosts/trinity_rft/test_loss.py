@@ -170,3 +170,16 @@ def test_warns_of_a_second_moment_of_0_where_rollouts_are_older_than_the_policy(
     with caplog.at_level(logging.WARNING, logger="rft"):
         function(batch)
     assert ("m2_before is exactly 0" in caplog.text) is warned
+
+
+@pytest.mark.parametrize("moved", [False, True])
+def test_micro_batches_that_select_for_themselves_warn_of_it_too(moved, caplog):
+    function = batches.advantage(selection_scope="micro_batch")
+    batch, experiences = batches.of(MODEL, function)
+    tensors = batch.batch
+    if not moved:
+        tensors["rollout_log_probs"] = tensors["old_log_probs"].clone()
+    batch, _ = function(batch)
+    with caplog.at_level(logging.WARNING, logger="rft"):
+        batches.losses(MODEL, batch, experiences, 4, selection_scope="micro_batch")
+    assert ("m2_before is exactly 0" in caplog.text) is not moved
