@@ -60,7 +60,9 @@ def test_a_batch_of_which_one_part_moves_is_not_warned_of(caplog):
     assert not caplog.text
 
 
-@pytest.mark.parametrize(("kept", "valid", "expected"), [(3, 4, 75), (0, 4, 0), (0, 0, 0), (1, 3, 33)])
+@pytest.mark.parametrize(
+    ("kept", "valid", "expected"), [(3, 4, 75), (0, 4, 0), (0, 0, 0), (1, 3, 33)]
+)
 def test_a_part_stands_for_the_kept_tokens_of_all(kept, valid, expected):
     report = rft.Report(valid, kept, 1, {}, ())
     found = common.reduction_of_part(report, 100, 7, 2.0)
@@ -75,7 +77,11 @@ def test_sequences_without_a_valid_token_are_not_counted():
 #: preset, args, and the beginning of the error.
 REFUSED = {
     "an unknown preset": ("m2pp", {}, 'a.preset: algorithm preset "m2pp" is not'),
-    "a preset of another type": (3, {}, "a.preset: expected the name of an algorithm preset, found 3"),
+    "a preset of another type": (
+        3,
+        {},
+        "a.preset: expected the name of an algorithm preset, found 3",
+    ),
     "no preset": (None, {}, "a.preset: expected the name of an algorithm preset, found None"),
     "a misspelt key": ("m2po", {"tau": 1}, 'a.args: config key "tau" is not known'),
     "a value of another type": ("m2po", {"m2_threshold": "x"}, 'a.args: config key "m2_threshold"'),
@@ -126,7 +132,11 @@ def test_another_selection_scope_is_refused(value):
 
 PROXIMAL = {
     "by its preset": ("m2po_areal", {}, "preset: expected a preset without proximal log-probs"),
-    "by an argument": ("m2po", {"m2_reference": "proximal"}, "args.m2_reference: expected 'current'"),
+    "by an argument": (
+        "m2po",
+        {"m2_reference": "proximal"},
+        "args.m2_reference: expected 'current'",
+    ),
 }
 
 
@@ -152,4 +162,6 @@ def test_a_preset_with_another_term_is_refused():
     loss.preset["kl_loss_fn"] = "k2"
     with pytest.raises(rft.RftError) as refused:
         common.refuse_other_presets(loss, "preset", common.PLAIN, {"kl_loss_fn": "why"})
-    assert refused.value.message == "preset: expected a preset with kl_loss_fn 'none', found 'k2': why"
+    assert (
+        refused.value.message == "preset: expected a preset with kl_loss_fn 'none', found 'k2': why"
+    )

@@ -35,7 +35,11 @@ def keep_mask(
 
 
 def loss(
-    logprob: torch.Tensor, old_logprob: torch.Tensor, advantages: torch.Tensor, keep: torch.Tensor, n: int
+    logprob: torch.Tensor,
+    old_logprob: torch.Tensor,
+    advantages: torch.Tensor,
+    keep: torch.Tensor,
+    n: int,
 ) -> torch.Tensor:
     """-(1/N) sum of keep r A, with torch's own gradient."""
     ratio = torch.exp(logprob - old_logprob.detach())

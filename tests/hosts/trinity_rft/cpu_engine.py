@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import os
 import pathlib
-import types
 
 import torch
 import torch.distributed as dist
 import transformers
-from verl.utils import device
 from verl.workers.engine import EngineRegistry, FSDPEngineWithLMHead
 
 # What a worker asks a device's module about memory; torch.cpu has none of it.

@@ -129,10 +129,15 @@ def written_out(recorded, keep=None):
     model = steps.model_with(recorded[0].weights)
     every = steps.logprob(model, ids, attention)
     width = batch.logprob.size(1)
-    rows = [torch.nn.functional.pad(row, (0, width))[start - 1 :][:width] for row, start in zip(every, starts)]
+    rows = [
+        torch.nn.functional.pad(row, (0, width))[start - 1 :][:width]
+        for row, start in zip(every, starts)
+    ]
     logprob = torch.where(batch.mask, torch.stack(rows), 0.0)
     assert torch.allclose(logprob, torch.where(batch.mask, batch.logprob, 0.0), atol=1e-4)
-    loss = literal.loss(logprob, batch.old_logprob, batch.advantages[:, None], keep, int(batch.mask.sum()))
+    loss = literal.loss(
+        logprob, batch.old_logprob, batch.advantages[:, None], keep, int(batch.mask.sum())
+    )
     return keep, steps.gradient_of(loss, model)
 
 
@@ -237,7 +242,9 @@ def test_preset_grpo_gives_the_gradient_of_trl_itself(tmp_path):
     ours = ranks.run(1, tmp_path, lambda: train(tmp_path, None, preset="grpo", **named))
 
     def by_trl():
-        trainer = make(trl.GRPOTrainer, trl.GRPOConfig(output_dir=str(tmp_path), **steps.CPU, **named))
+        trainer = make(
+            trl.GRPOTrainer, trl.GRPOConfig(output_dir=str(tmp_path), **steps.CPU, **named)
+        )
         gradients = steps.Gradients(trainer)
         trainer.train()
         return [step.gradient for step in gradients.steps]
@@ -257,16 +264,15 @@ def test_a_token_without_a_rollout_log_prob_is_no_valid_token(tmp_path, caplog):
     ((recorded, log, _, text),) = ranks.run(1, tmp_path, run)
     check([recorded])
     unscored = sum(
-        int((inputs["completion_mask"] * inputs["tool_mask"]).sum()) for inputs in recorded[0].inputs
+        int((inputs["completion_mask"] * inputs["tool_mask"]).sum())
+        for inputs in recorded[0].inputs
     )
     assert log[0]["m2po/valid_tokens"] == unscored - 1
     assert "1 tokens leave the response mask" in text
 
 
 def test_autocast_gives_loss_and_selection_the_same_log_probs(tmp_path):
-    ((recorded, _, _),) = ranks.run(
-        1, tmp_path, lambda: train(tmp_path, bf16=True, **split(4, 2))
-    )
+    ((recorded, _, _),) = ranks.run(1, tmp_path, lambda: train(tmp_path, bf16=True, **split(4, 2)))
     for step in recorded:
         *_, batch, keep = whole([step])
         assert torch.equal(keep, steps.keep_mask(batch))

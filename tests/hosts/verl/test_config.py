@@ -102,8 +102,11 @@ def test_verls_validation_reports_by_its_key(override, message):
 
 
 UNSERVED = {
-    "a KL term": ("actor_rollout_ref.actor.use_kl_loss=true", "use_kl_loss: expected none"),
-    "an entropy term": ("actor_rollout_ref.actor.entropy_coeff=0.01", "entropy_coeff: expected none"),
+    "a KL term": ("actor_rollout_ref.actor.use_kl_loss=true", "use_kl_loss: expected false"),
+    "an entropy term": (
+        "actor_rollout_ref.actor.entropy_coeff=0.01",
+        "entropy_coeff: expected 0",
+    ),
     "two aggregations": (
         "actor_rollout_ref.actor.loss_agg_mode=seq-mean-token-mean",
         "actor.loss_agg_mode: expected 'token-mean'",
@@ -117,6 +120,13 @@ def test_the_loss_refuses_by_its_key(override, message):
     with pytest.raises(rft.RftError) as caught:
         loss_of(override)
     assert message in str(caught.value)
+
+
+def test_a_term_that_only_the_preset_has_is_refused():
+    actor = omega_conf_to_dataclass(compose().actor_rollout_ref.actor)
+    actor.policy_loss.loss.preset["kl_loss_fn"] = "k2"
+    with pytest.raises(rft.RftError, match="use_kl_loss: expected true, found false"):
+        settings_of(actor)
 
 
 @pytest.mark.parametrize("drift, warnings", [(0.0, 1), (-0.1, 0)], ids=["fresh", "stale"])

@@ -139,9 +139,7 @@ def count(mask: torch.Tensor, group: Any = None) -> tuple[int, int]:
     return tokens, sequences
 
 
-def reduction_of_part(
-    report: Report, valid_tokens: int, sequences: int, scale: float
-) -> Reduction:
+def reduction_of_part(report: Report, valid_tokens: int, sequences: int, scale: float) -> Reduction:
     """The reduction where each micro-batch selects for itself: `report` is that of one of them, the
     counts are the optimizer batch's. Nobody has counted the kept tokens of all: as many as if every
     micro-batch were like this one."""
@@ -161,8 +159,8 @@ def warn_if_fresh(report: Report, batches: Iterable[Batch], advice: str) -> None
         same = [_log_ratios_are_0(batch) for batch in batches if (batch.mask != 0).any()]
         if same and all(same):
             logger.warning(
-                "m2_before is exactly 0 over %d valid tokens of rollouts that are said to be stale: "
-                "nothing can be selected; %s",
+                "m2_before is exactly 0 over %d valid tokens of rollouts that are said to be "
+                "stale: nothing can be selected; %s",
                 report.valid_tokens,
                 advice,
             )

@@ -138,9 +138,7 @@ class PluginPolicyLoss(PolicyLossFn):
         _put(tensors, keep, [*counts, *report.values])
         return report
 
-    def attach_counts(
-        self, tensors: MutableMapping[str, torch.Tensor], group: Any = None
-    ) -> None:
+    def attach_counts(self, tensors: MutableMapping[str, torch.Tensor], group: Any = None) -> None:
         """The same where each micro-batch selects for itself: counts only."""
         valid, sequences = count(tensors["response_mask"], group)
         _put(tensors, tensors["response_mask"] != 0, [valid, valid, sequences])

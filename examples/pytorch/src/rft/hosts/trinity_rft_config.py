@@ -65,7 +65,10 @@ def check_parts(algorithm: AlgorithmConfig, wanted: Mapping[str, str]) -> None:
 
 def check_preset(loss: PolicyLoss) -> None:
     """Refuses a preset of an algorithm with more than a policy loss."""
-    key, why = f"{ARGS}.preset", "in a train step, which is one optimizer step, it is the current one"
+    key, why = (
+        f"{ARGS}.preset",
+        "in a train step, which is one optimizer step, it is the current one",
+    )
     refuse_other_presets(loss, key, PLAIN, _REASONS)
     refuse_proximal(loss, key, ARGS, why)
 

@@ -10,7 +10,7 @@ same for AsyncGRPOTrainer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any
 
@@ -70,9 +70,7 @@ _MULTIMODAL = (
 class Keys:
     """The config keys of ours, beside TRL's in a YAML file or on the command line."""
 
-    preset: str = field(
-        default="m2po", metadata={"help": "Algorithm preset of a plugin."}
-    )
+    preset: str = field(default="m2po", metadata={"help": "Algorithm preset of a plugin."})
     policy_loss_fn_args: dict[str, Any] | str | None = field(
         default=None, metadata={"help": "Keys of the policy loss's config, over the preset's."}
     )
@@ -110,7 +108,9 @@ def check_keys(args: Any) -> None:
     for key in fields(args):
         found = getattr(args, key.name)
         if key.name in _OF_TRL_LOSS and found != key.default:
-            why = "the policy loss takes the place of TRL's; its own keys go into policy_loss_fn_args"
+            why = (
+                "the policy loss takes the place of TRL's; its own keys go into policy_loss_fn_args"
+            )
             raise refusal(key.name, repr(key.default), repr(found), why)
     if args.parallelism_config is not None and args.parallelism_config.tp_enabled:
         found = args.parallelism_config.tp_size
@@ -120,7 +120,9 @@ def check_keys(args: Any) -> None:
 def _loss_of(args: Any) -> PolicyLoss:
     """The policy loss that the config names, if TRL can give it what it needs."""
     if isinstance(args.policy_loss_fn_args, str):
-        raise refusal("policy_loss_fn_args", "a mapping or a JSON object", repr(args.policy_loss_fn_args))
+        raise refusal(
+            "policy_loss_fn_args", "a mapping or a JSON object", repr(args.policy_loss_fn_args)
+        )
     loss = policy_loss(args.preset, args.policy_loss_fn_args, "preset", "policy_loss_fn_args")
     refuse_other_presets(loss, "preset", {**PLAIN, "advantage_fn": "grpo"}, {})
     refuse_proximal(loss, "preset", "policy_loss_fn_args", "TRL has no proximal policy")
@@ -176,9 +178,7 @@ class OptimizerBatch:
             (mask,), report = self.loss.select([batch], ALONE)
             self._warn(report, [batch])
             whole = self._reduction
-            reduction = reduction_of_part(
-                report, whole.valid_tokens, whole.sequences, whole.scale
-            )
+            reduction = reduction_of_part(report, whole.valid_tokens, whole.sequences, whole.scale)
             metrics = self.loss.metrics(report)
         else:
             mask, reduction, metrics = next(self._masks), self._reduction, self._metrics

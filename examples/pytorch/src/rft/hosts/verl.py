@@ -149,12 +149,15 @@ def settings_of(actor: verl_config.ActorConfig) -> PolicyLossConfig | None:
         return None
     settings = given if isinstance(given, PolicyLossConfig) else _default_settings()
     config, preset = settings.loss.config, settings.loss.preset
-    for key, term in (("use_kl_loss", "kl_loss_fn"), ("entropy_coeff", "entropy_loss_fn")):
-        found, wanted = actor.get(key), preset[term] != "none"
-        if bool(found) != wanted:
-            expected = "a term" if wanted else "none"
+    for key, term, without, having in (
+        ("use_kl_loss", "kl_loss_fn", "false", "true"),
+        ("entropy_coeff", "entropy_loss_fn", "0", "another number"),
+    ):
+        wanted = preset[term] != "none"
+        if bool(actor.get(key)) != wanted:
             why = f'preset "{settings.preset}" has {term} "{preset[term]}"'
-            raise refusal(f"{_ACTOR}.{key}", expected, found, why)
+            found = str(actor.get(key)).lower()
+            raise refusal(f"{_ACTOR}.{key}", having if wanted else without, found, why)
     for key in ("loss_agg_mode", "loss_scale_factor"):
         if key in config and config[key] != actor.get(key):
             why = f"it has to agree with {_ARGS}.{key}"
