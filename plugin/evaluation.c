@@ -244,7 +244,7 @@ void m2po_evaluation_chunk(void *evaluation, int64_t chunk)
       return;
     }
   }
-  if (job->streams) {
+  if (job->kernels != NULL && job->streams) {
     job->kernels->fence();
   }
 }
