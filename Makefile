@@ -65,6 +65,8 @@ targets := baseline $(if $(filter x86_64%,$(machine_name)),avx2 avx512)
 target_flags_baseline :=
 target_flags_avx2 := -mavx2
 target_flags_avx512 := -mavx512f -mavx512dq -mavx512bw -mavx512vl
+# Loops over the vectors of a step have to be unrolled, whatever CFLAGS say.
+kernel_optimization := $(if $(SANITIZE),,-O3)
 kernels := $(patsubst %,$(BUILD)/obj/plugin/kernel.%.o,$(targets))
 plugin_objects := $(filter-out %/kernel.o,$(call objects,plugin/*.c)) $(kernels) \
   $(BUILD)/obj/embedded.o
@@ -111,7 +113,7 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/settings | machine
 $(kernels): $(BUILD)/obj/plugin/kernel.%.o: plugin/kernel.c $(BUILD)/settings | machine
 	@echo '  CC      $< for $*'
 	@mkdir -p $(@D)
-	$(quiet)$(compile) -DM2PO_TARGET=$* $(target_flags_$*) -c -o $@ $<
+	$(quiet)$(compile) $(kernel_optimization) -DM2PO_TARGET=$* $(target_flags_$*) -c -o $@ $<
 
 $(BUILD)/obj/embedded.o: $(BUILD)/gen/embedded.c $(BUILD)/settings | machine
 	@echo '  CC      $<'

@@ -137,9 +137,10 @@ static bool compute_block(const m2po_evaluation *job, int64_t start, int64_t cou
 // Can the gradient's dtype hold them all?
 static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK])
 {
+  const double overflow = rft_element_overflow(gradient->element);
   bool all = true;
   for (int64_t i = 0; gradient->element < RFT_ELEMENT_FLOAT32 && i < M2PO_BLOCK; ++i) {
-    all = all && isfinite(rft_element_round(gradient->element, (double)slope[i]));
+    all = all && fabs((double)slope[i]) < overflow;
   }
   return all;
 }

@@ -173,6 +173,22 @@ double rft_element_round(rft_element element, double value)
   }
 }
 
+double rft_element_overflow(rft_element element)
+{
+  // Half a unit in the last place beyond the largest, where the tie goes to infinity, which is
+  // even.
+  switch (element) {
+  case RFT_ELEMENT_FLOAT16:
+    return 65520.0;
+  case RFT_ELEMENT_BFLOAT16:
+    return 0x1.FFp127;
+  case RFT_ELEMENT_FLOAT32:
+    return 0x1.FFFFFFp127;
+  default:
+    return INFINITY;
+  }
+}
+
 static uint16_t float16_bits(double value)
 {
   const uint16_t sign = signbit(value) ? 0x8000U : 0;
@@ -207,6 +223,13 @@ static uint16_t narrow_float16(double value)
 
 static uint16_t narrow_bfloat16(double value)
 {
+  const float narrow = (float)value;
+  if ((double)narrow == value) { // the usual case: rounded by its bits, ties to even
+    uint32_t bits;
+    memcpy(&bits, &narrow, sizeof bits);
+    const uint32_t last = (bits >> BFLOAT16_SHIFT) & 1;
+    return (uint16_t)((bits + 0x7FFF + last) >> BFLOAT16_SHIFT);
+  }
   return bfloat16_bits(round_to(&bfloat16_format, value));
 }
 

@@ -42,6 +42,9 @@ int64_t rft_element_load_integer(rft_element element, const unsigned char *addre
 /// Rounds to the nearest value of a float element, ties to even; beyond the largest: infinity.
 double rft_element_round(rft_element element, double value);
 
+/// The least value > 0 that a float element rounds to infinity; INFINITY for float64.
+double rft_element_overflow(rft_element element);
+
 /// Writes `count` elements of a float type that are `stride` bytes apart, each rounded.
 void rft_element_store(rft_element element, unsigned char *address, int64_t stride, int64_t count,
                        const double *values);
