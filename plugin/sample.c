@@ -14,7 +14,7 @@ enum {
   RUNS = M2PO_BLOCK / RUN, // of a block
   LEAST_COUNT = 32 * M2PO_BLOCK,
   ONE_IN = 16, // blocks
-  MOST_BLOCKS = 64,
+  MOST_BLOCKS = 32,
   FIRST_LOOK = 2 // blocks
 };
 
