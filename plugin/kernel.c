@@ -407,11 +407,6 @@ static inline doubles each(double value)
   return (doubles){0} + value;
 }
 
-static inline doubles pick(longs where, doubles yes, doubles no)
-{
-  return (doubles)((where & (longs)yes) | (~where & (longs)no));
-}
-
 /// As m2po_exp, for |x| <= 80.
 static inline doubles wide_exponential(doubles x)
 {
@@ -434,98 +429,90 @@ static inline doubles wide_exponential(doubles x)
   return (doubles)((longs)value + ((longs)shifted << 52));
 }
 
-/// Sums and extremes in progress.
+/// What is measured of a block: sums in double, the rest in each element.
 typedef struct running_measures {
-  doubles tokens;
-  doubles ratio;
-  doubles k1;
-  doubles k3;
-  doubles beyond;
-  doubles largest_size;
-  doubles largest_ratio;
-  doubles smallest_ratio;
+  part_sums ratio;
+  part_sums k1;
+  part_sums k3;
+  words valid;
+  words beyond; ///< log-ratios that are clamped
+  words sizes;
+  floats largest;  ///< d
+  floats smallest; ///< d
 } running_measures;
 
-/// `valid`: 1 or 0; `d` is 0 where it is 0.
-static inline running_measures measure_tokens(running_measures so_far, doubles d, doubles valid,
-                                              double clip)
+static inline void measure_half(running_measures *so_far, int half, doubles d, doubles valid)
 {
-  const doubles size = (doubles)((longs)d & INT64_MAX);
-  const doubles capped = pick(d > clip, each(clip), d);
-  const doubles clamped = pick(capped < -clip, each(-clip), capped);
-  const doubles every_ratio = wide_exponential(clamped);
-  const doubles ratio = every_ratio * valid;
-  const doubles ratio_or_more = pick(valid != 0, every_ratio, each(INFINITY));
-  so_far.tokens += valid;
-  so_far.ratio += ratio;
-  so_far.k1 -= clamped;
-  so_far.k3 += every_ratio - 1.0 - clamped;
-  so_far.beyond -= __builtin_convertvector(size > clip, doubles);
-  so_far.largest_size = pick(size > so_far.largest_size, size, so_far.largest_size);
-  so_far.largest_ratio = pick(ratio > so_far.largest_ratio, ratio, so_far.largest_ratio);
-  so_far.smallest_ratio =
-      pick(ratio_or_more < so_far.smallest_ratio, ratio_or_more, so_far.smallest_ratio);
-  return so_far;
+  const doubles ratio = wide_exponential(d);
+  so_far->ratio.part[half % VECTORS] += ratio * valid;
+  so_far->k1.part[half % VECTORS] -= d;
+  so_far->k3.part[half % VECTORS] += ratio - 1.0 - d; // 0 where not valid, as d is
 }
 
-/// The sum of the elements of so many vectors, in an order that vectors don't decide.
-static inline double sum_parts(const doubles parts[VECTORS])
+/// exp(d) as the sums have it.
+static inline double ratio_of(float d)
 {
-  part_sums sums;
-  memcpy(&sums, parts, sizeof sums);
-  return total(&sums);
+  doubles ratio = wide_exponential(each((double)d));
+  double first;
+  memcpy(&first, &ratio, sizeof first);
+  return first;
 }
 
-static void conclude_measures(const running_measures part[VECTORS], m2po_measures *measures)
+static float extreme(floats values, float sign)
 {
-  doubles tokens[VECTORS];
-  doubles ratio[VECTORS];
-  doubles k1[VECTORS];
-  doubles k3[VECTORS];
-  doubles beyond[VECTORS];
-  m2po_measures found = m2po_measures_none();
-  EACH_VECTOR
-  {
-    tokens[v] = part[v].tokens;
-    ratio[v] = part[v].ratio;
-    k1[v] = part[v].k1;
-    k3[v] = part[v].k3;
-    beyond[v] = part[v].beyond;
-    for (int i = 0; i < VECTOR_FLOATS / 2; ++i) {
-      found.log_ratio_abs_max = m2po_larger(found.log_ratio_abs_max, part[v].largest_size[i]);
-      found.ratio_max = m2po_larger(found.ratio_max, part[v].largest_ratio[i]);
-      found.ratio_min = m2po_smaller(found.ratio_min, part[v].smallest_ratio[i]);
-    }
+  float element[VECTOR_FLOATS];
+  memcpy(element, &values, sizeof element);
+  float found = element[0];
+  for (int i = 1; i < VECTOR_FLOATS; ++i) {
+    found = sign * element[i] > sign * found ? element[i] : found;
   }
-  found.tokens = sum_parts(tokens);
-  if (found.tokens == 0) {
+  return found;
+}
+
+static void conclude_measures(const running_measures *all, m2po_measures *measures)
+{
+  const int64_t tokens = sum_of(all->valid);
+  if (tokens == 0) {
     return; // no token has an extreme
   }
-  found.ratio_sum = sum_parts(ratio);
-  found.k1_sum = sum_parts(k1);
-  found.k3_sum = sum_parts(k3);
-  found.log_ratio_clipped = sum_parts(beyond);
+  const int32_t size_bits_found = largest(all->sizes);
+  float size;
+  memcpy(&size, &size_bits_found, sizeof size);
+  const m2po_measures found = {.tokens = (double)tokens,
+                               .ratio_sum = total(&all->ratio),
+                               .k1_sum = total(&all->k1),
+                               .k3_sum = total(&all->k3),
+                               .log_ratio_clipped = (double)sum_of(all->beyond),
+                               .log_ratio_abs_max = (double)size,
+                               .ratio_max = ratio_of(extreme(all->largest, 1.0F)),
+                               .ratio_min = ratio_of(extreme(all->smallest, -1.0F))};
   m2po_measures_add(measures, &found);
 }
 
 static void measure(const m2po_block *block, double clip, m2po_measures *measures)
 {
   const m2po_block own = *block; // which no store can change
-  const running_measures none = {.smallest_ratio = each(INFINITY)};
-  running_measures part[VECTORS];
-  EACH_VECTOR part[v] = none;
+  const floats most = every((float)clip);
+  const floats least = every(-(float)clip);
+  const words bound = size_bits(most);
+  running_measures all = {.largest = least, .smallest = most};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     EACH_VECTOR
     {
       const token_vector tokens = read(&own, i + (int64_t)v * VECTOR_FLOATS);
+      const words size = size_bits(tokens.log_ratio);
+      const floats d = smallest_of(most, largest_of(least, tokens.log_ratio));
       const floats valid = masked(tokens.valid, every(1.0F));
-      running_measures *const low = &part[2 * v % VECTORS];
-      running_measures *const high = &part[(2 * v + 1) % VECTORS];
-      *low = measure_tokens(*low, widen_low(tokens.log_ratio), widen_low(valid), clip);
-      *high = measure_tokens(*high, widen_high(tokens.log_ratio), widen_high(valid), clip);
+      all.valid -= tokens.valid;
+      all.beyond -= size > bound;
+      all.sizes = larger(all.sizes, size);
+      all.largest = largest_of(all.largest, d + masked(~tokens.valid, least));
+      all.smallest = smallest_of(all.smallest, d + masked(~tokens.valid, most));
+      measure_half(&all, 2 * v, widen_low(d), widen_low(valid));
+      measure_half(&all, 2 * v + 1, widen_high(d), widen_high(valid));
     }
   }
-  conclude_measures(part, measures);
+  conclude_measures(&all, measures);
 }
 
 // -------------------------------------------------------------------------------------------
