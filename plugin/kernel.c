@@ -5,89 +5,15 @@
 
 #include "kernel.h"
 
+#include "exponential.h"
 #include "target.h"
-#include "vector.h"
+#include "tokens.h"
 
 #include <float.h>
 #include <math.h>
 
 // Compiled anew for each constant argument.
 #define SPECIALIZED __attribute__((always_inline)) static inline
-
-static const int32_t sign_bit = INT32_MIN;
-
-/// A sum in LANES / 2 parts, whatever the vectors of the machine: token i goes to part i % (LANES /
-/// 2).
-typedef struct part_sums {
-  doubles part[VECTORS];
-} part_sums;
-
-static inline void add(part_sums *sums, int vector, floats values)
-{
-  sums->part[2 * vector % VECTORS] += widen_low(values);
-  sums->part[(2 * vector + 1) % VECTORS] += widen_high(values);
-}
-
-static inline double total(const part_sums *sums)
-{
-  double part[LANES / 2];
-  memcpy(part, sums, sizeof part);
-  for (int count = LANES / 4; count > 0; count /= 2) {
-    for (int i = 0; i < count; ++i) {
-      part[i] += part[i + count];
-    }
-  }
-  return part[0];
-}
-
-static inline int32_t largest(words values)
-{
-  int32_t element[VECTOR_FLOATS];
-  memcpy(element, &values, sizeof element);
-  int32_t found = element[0];
-  for (int i = 1; i < VECTOR_FLOATS; ++i) {
-    found = element[i] > found ? element[i] : found;
-  }
-  return found;
-}
-
-static inline int64_t sum_of(words values)
-{
-  int32_t element[VECTOR_FLOATS];
-  memcpy(element, &values, sizeof element);
-  int64_t sum = 0;
-  for (int i = 0; i < VECTOR_FLOATS; ++i) {
-    sum += element[i];
-  }
-  return sum;
-}
-
-/// What tokens are, for a vector of them. 0 where not valid.
-typedef struct token_vector {
-  words valid;
-  floats advantage;
-  floats log_ratio;
-} token_vector;
-
-static inline token_vector read(const m2po_block *block, int64_t i)
-{
-  token_vector read;
-  read.valid = nonzero_bytes(block->mask + i);
-  read.advantage = masked(read.valid, load(block->advantages + i));
-  read.log_ratio = masked(read.valid, load(block->policy + i) - load(block->reference + i));
-  return read;
-}
-
-/// The bits of the sizes of floats, which sort as they do, infinity and NaN last.
-static inline words size_bits(floats values)
-{
-  return (words)values & ~sign_bit;
-}
-
-static inline bool all_finite(words sizes)
-{
-  return largest(sizes) < 0x7F800000; // infinity
-}
 
 /// Does the bracket have a high end? (Only infinity is above FLT_MAX.)
 static inline bool cuts_at(const m2po_bracket *bracket)
@@ -410,23 +336,8 @@ static inline doubles each(double value)
 /// As m2po_exp, for |x| <= 80.
 static inline doubles wide_exponential(doubles x)
 {
-  const doubles shifted = x * 0x1.71547652b82fep0 + 0x1.8p52;
-  const doubles k = shifted - 0x1.8p52;
-  const doubles r = (x - k * 0x1.62e42fee00000p-1) - k * 0x1.a39ef35793c76p-33;
-  doubles tail = each(1.0 / 6227020800);
-  tail = tail * r + 1.0 / 479001600;
-  tail = tail * r + 1.0 / 39916800;
-  tail = tail * r + 1.0 / 3628800;
-  tail = tail * r + 1.0 / 362880;
-  tail = tail * r + 1.0 / 40320;
-  tail = tail * r + 1.0 / 5040;
-  tail = tail * r + 1.0 / 720;
-  tail = tail * r + 1.0 / 120;
-  tail = tail * r + 1.0 / 24;
-  tail = tail * r + 1.0 / 6;
-  tail = tail * r + 1.0 / 2;
-  const doubles value = 1.0 + (r + r * r * tail);
-  return (doubles)((longs)value + ((longs)shifted << 52));
+  M2PO_EXP_REDUCED(doubles, x);
+  return (doubles)((longs)reduced + ((longs)shifted << 52));
 }
 
 /// What is measured of a block: sums in double, the rest in each element.
