@@ -11,14 +11,14 @@ if [ -n "$SANITIZE" ]; then
 fi
 
 export PYTHON=${PYTHON:-/usr/bin/python3}
-export PYTHONPATH=$PWD/examples/pytorch/src PYTHONDONTWRITEBYTECODE=1
+export PYTHONPATH=$PWD/examples/pytorch/src:$PWD/tests/reporter PYTHONDONTWRITEBYTECODE=1
 export RFT_HOST_LIBRARY=$BUILD/librft_host.so.1 RFT_PLUGIN_PATH=$BUILD/plugins
 export OMP_NUM_THREADS=1 # processes of a test share the cores
 
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
 export RFT_TEST_RESULTS=$scratch/results
-"$PYTHON" -m pytest -q -p no:cacheprovider --basetemp="$scratch/tmp" tests/python >"$scratch/log" 2>&1
+"$PYTHON" -m pytest -q -p no:cacheprovider -p results --basetemp="$scratch/tmp" tests/python >"$scratch/log" 2>&1
 status=$?
 cat "$RFT_TEST_RESULTS"
 [ "$status" -eq 0 ] || sed 's/^/# /' "$scratch/log"

@@ -13,8 +13,9 @@ _results = pathlib.Path(os.environ.get("RFT_TEST_RESULTS", os.devnull))
 
 def _name(nodeid: str) -> str:
     module, _, test = nodeid.partition("::")
-    area = pathlib.Path(module).stem.replace("test_", "", 1)
-    return f"python, {area}: {test.replace('test_', '', 1).replace('_', ' ')}"
+    path = pathlib.Path(module)
+    folder, area = path.parent.name, path.stem.replace("test_", "", 1)
+    return f"{folder}, {area}: {test.replace('test_', '', 1).replace('_', ' ')}"
 
 
 def pytest_runtest_logreport(report) -> None:
@@ -35,4 +36,4 @@ def pytest_runtest_logreport(report) -> None:
 def pytest_collectreport(report) -> None:
     if report.failed:
         with _results.open("a") as results:
-            print(f"not ok - python: {report.nodeid} can't be read", file=results)
+            print(f"not ok - {report.nodeid} can't be read", file=results)
