@@ -1,0 +1,59 @@
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""Whether the mask does for training what the paper says, by many runs of rft-train.
+
+usage: study.py BUILD [STUDY]     STUDY: all, quick or the name of an experiment; `make study` calls it
+
+Makes the runs that BUILD/study lacks.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import pathlib
+import signal
+import sys
+from types import FrameType
+
+import experiments
+from runs import Failure, Runs
+from trainer import Trainer
+
+EXIT_FAILED, EXIT_USAGE, EXIT_INTERRUPTED = 1, 2, 130
+
+
+def _terminated(number: int, _: FrameType | None) -> None:
+    raise SystemExit(128 + number)
+
+
+def _study(build: pathlib.Path, name: str) -> None:
+    chosen = experiments.chosen(name)
+    directory = build / "study" / ("quick" if name == "quick" else "")
+    directory.mkdir(parents=True, exist_ok=True)
+    with (directory / "lock").open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise Failure(f"{directory}: another study is at work in it") from None
+        Runs(directory, Trainer(build, directory / "trainer")).make(experiments.runs_of(chosen))
+
+
+def main(arguments: list[str]) -> int:
+    if len(arguments) not in (1, 2):
+        print(__doc__, file=sys.stderr)
+        return EXIT_USAGE
+    signal.signal(signal.SIGTERM, _terminated)
+    try:
+        _study(pathlib.Path(arguments[0]), *(arguments[1:] or ["all"]))
+    except (Failure, OSError, ValueError) as error:
+        print(f"study: {error}", file=sys.stderr)
+        return EXIT_FAILED
+    except KeyboardInterrupt:
+        print("study: interrupted; the same command goes on", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
