@@ -70,8 +70,12 @@ class Cell:
     series: str
     algorithm: str
     staleness: int
-    changes: Settings
+    variant: str
     runs: tuple[Run, ...]
+
+    @property
+    def title(self) -> str:
+        return f"{self.algorithm} at {self.staleness}" + (f", {self.variant}" if self.variant else "")
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,8 @@ class Experiment:
         by_variant = self.series == "variant"
         panel = age if by_variant or not variant else variant
         runs = tuple(self._run(changes, staleness, algorithm, seed) for seed in range(self.seeds))
-        return Cell(panel, variant if by_variant else algorithm, algorithm, staleness, changes, runs)
+        series = variant if by_variant else algorithm
+        return Cell(panel, series, algorithm, staleness, variant, runs)
 
     def _run(self, changes: Settings, staleness: int, algorithm: str, seed: int) -> Run:
         usual = {**TASKS[self.task], **self.settings, **ALGORITHMS[algorithm]}
@@ -217,8 +222,8 @@ def runs_of(experiments: Sequence[Experiment]) -> list[Run]:
 
 
 def chosen(name: str) -> tuple[Experiment, ...]:
-    """Those that STUDY names: all, quick, or one."""
-    named = {"all": FULL, "quick": QUICK, **{experiment.name: (experiment,) for experiment in FULL}}
+    """Those that STUDY names: all, quick, one, or with report none."""
+    named = {"all": FULL, "quick": QUICK, "report": (), **{experiment.name: (experiment,) for experiment in FULL}}
     if name not in named:
         raise ValueError(f"STUDY: expected one of {', '.join(named)}, found \"{name}\"")
     return named[name]

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import pathlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from experiments import Run
@@ -33,6 +33,17 @@ class Runs:
         self._trainer = trainer
 
     def make(self, runs: Sequence[Run]) -> None:
+        try:
+            self._discard_partial()  # of a study that was killed
+            self._make(runs)
+        finally:
+            self._discard_partial()
+
+    def _discard_partial(self) -> None:
+        self._bases.discard_partial()
+        self._logs.discard_partial()
+
+    def _make(self, runs: Sequence[Run]) -> None:
         missing = [run for run in runs if not self._logs.has(run.name, self._made_with(run))]
         bases = {_base_name(run): run for run in missing}
         jobs = [

@@ -37,7 +37,10 @@ class Store:
     def forget(self, name: str) -> None:
         self._record_path(name).unlink(missing_ok=True)
         self.path(name).unlink(missing_ok=True)
-        self.partial(name).unlink(missing_ok=True)
+
+    def discard_partial(self) -> None:
+        for path in self._directory.glob("*.partial"):
+            path.unlink()
 
     def keep(self, name: str, made_with: dict[str, Any], **more: Any) -> None:
         """The partial file is whole."""

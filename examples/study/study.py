@@ -3,9 +3,9 @@
 
 """Whether the mask does for training what the paper says, by many runs of rft-train.
 
-usage: study.py BUILD [STUDY]     STUDY: all, quick or the name of an experiment; `make study` calls it
+usage: study.py BUILD [STUDY]     STUDY: all, quick, report or the name of an experiment; `make study` calls it
 
-Makes the runs that BUILD/study lacks.
+Makes the runs that BUILD/study lacks, and reports on all that are there. README.md beside this says more.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import sys
 from types import FrameType
 
 import experiments
+import report
 from runs import Failure, Runs
 from trainer import Trainer
 
@@ -28,15 +29,18 @@ def _terminated(number: int, _: FrameType | None) -> None:
 
 
 def _study(build: pathlib.Path, name: str) -> None:
-    chosen = experiments.chosen(name)
-    directory = build / "study" / ("quick" if name == "quick" else "")
+    runs = experiments.runs_of(experiments.chosen(name))
+    quick = name == "quick"
+    directory = build / "study" / ("quick" if quick else "")
     directory.mkdir(parents=True, exist_ok=True)
     with (directory / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Failure(f"{directory}: another study is at work in it") from None
-        Runs(directory, Trainer(build, directory / "trainer")).make(experiments.runs_of(chosen))
+        if runs:
+            Runs(directory, Trainer(build, directory / "trainer")).make(runs)
+        print(report.make(experiments.QUICK if quick else experiments.FULL, directory), end="")
 
 
 def main(arguments: list[str]) -> int:
