@@ -168,8 +168,8 @@ refused 'so is a misspelt argument of the policy loss' \
   'config key "m2_treshold" is not known: the nearest known key is "m2_threshold"' \
   --set algorithm.policy_loss_fn_args.m2_treshold=0.1
 refused 'so is a misspelt preset' 'the nearest known one is "m2po"' --algorithm m2pq
-refused 'a preset is refused for rollouts that there are none of' \
-  'preset "m2po_areal" sets rollout.proximal_logprobs to true' --algorithm m2po_areal
+refused 'a task that there is none of is refused' 'task: config key "name"' \
+  --set task.name=subtraction
 
 mkdir "$scratch/plugins"
 install -m 755 "$BUILD/fixtures/trainer_presets.so" "$scratch/plugins"
@@ -211,5 +211,27 @@ for key in loss valid_tokens trust_region_tokens masked_tokens m2_before m2_afte
   same "rft evaluate gives the $key that the trainer logged" \
     "$(value_at $key "$scratch/recorded" 12)" "$(values $key "$scratch/evaluated" | tail -n 1)"
 done
+
+
+# -------------------------------------------------------------------- proximal policy, second task
+
+check 'm2po_areal trains: the policy before the step is the proximal one' run --updates 12 \
+  --algorithm m2po_areal --log "$scratch/areal" --record "$scratch/areal_batch" --record-update 12
+"$rft" evaluate "$scratch/areal_batch" --plugins "$plugins" --preset m2po_areal --micro-batches 4 --json \
+  >"$scratch/evaluated" 2>"$scratch/output"
+report 'its record holds the proximal policy' $?
+for key in loss masked_tokens m2_after; do
+  same "rft evaluate gives the $key that m2po_areal logged" \
+    "$(value_at $key "$scratch/areal" 12)" "$(values $key "$scratch/evaluated" | tail -n 1)"
+done
+
+words() {
+  "$train" examples/trainer/word_problems.yaml --plugins "$plugins" --quiet \
+    --set task.steps=2 --set task.held_out=200 --set warm_start.target_accuracy=0.1 "$@"
+}
+check 'word problems are learnt as well' words --updates 12 --staleness 4 --log "$scratch/words" \
+  --record "$scratch/stories" --record-update 12
+grep -aqE 'prompt_text.*A [a-z]+ has [0-9]+ [a-z]+, .* How many' "$scratch/stories"
+report 'a record of them holds the stories' $?
 
 [ "$failures" -eq 0 ]

@@ -121,6 +121,7 @@ static int32_t select_alone(const train_selected *selected, whole_batch *whole,
   const rft_batch batch = {.struct_size = sizeof batch,
                            .logprob = &logprob,
                            .old_logprob = &old_logprob,
+                           .proximal_logprob = selected->is_proximal ? &logprob : NULL,
                            .advantages = &advantages,
                            .mask = &mask};
   rft_selection *selection = NULL;

@@ -34,7 +34,7 @@ static const preset_offer offers[] = {
 };
 static const preset_offer rollout_offers[] = {
     {"logprobs", "[true, false]"},
-    {"proximal_logprobs", "[false]"},
+    {"proximal_logprobs", "[true, false]"},
 };
 enum {
   OFFERS = sizeof offers / sizeof offers[0],
@@ -221,4 +221,10 @@ const json_t *algorithm_args(const train_algorithm *self)
 const rft_host *algorithm_host(const train_algorithm *self)
 {
   return rft_registry_host(self->registry);
+}
+
+bool algorithm_wants_proximal(const train_algorithm *self)
+{
+  return json_is_true(
+      json_object_get(json_object_get(self->preset, "rollout"), "proximal_logprobs"));
 }

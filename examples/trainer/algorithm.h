@@ -27,6 +27,9 @@ void algorithm_close(train_algorithm *self);
 // The config of the policy loss, every default filled in.
 const json_t *algorithm_args(const train_algorithm *self);
 
+// Whether the preset asks for log-probabilities of a proximal policy.
+bool algorithm_wants_proximal(const train_algorithm *self);
+
 // The host as plugins see it.
 const rft_host *algorithm_host(const train_algorithm *self);
 

@@ -243,6 +243,7 @@ static void fill_struct(const json_t *document, train_config *config)
     case FIELD_NAME:
     case FIELD_PATH:
     case FIELD_MODE:
+    case FIELD_TASK:
       *(const char **)(void *)target = json_string_value(value);
       break;
     case FIELD_OBJECT:
@@ -327,4 +328,11 @@ void config_free(train_config *config)
 bool config_is_async(const train_config *config)
 {
   return strcmp(config->mode, "async") == 0;
+}
+
+train_task config_task(const train_config *config)
+{
+  return strcmp(config->task_name, task_word_problems.name) == 0
+             ? task_make(&task_word_problems, config->steps)
+             : task_make(&task_addition, config->digits);
 }

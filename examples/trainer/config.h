@@ -8,6 +8,7 @@
 #define TRAIN_CONFIG_H
 
 #include "rft/plugin.h"
+#include "task.h"
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -25,7 +26,9 @@ typedef struct train_config {
   const char *algorithm_type;
   const json_t *policy_loss_fn_args; // an object, checked by the policy loss's own schema
 
+  const char *task_name;
   int64_t digits;
+  int64_t steps;
   int64_t held_out;
   int64_t embedding;
   int64_t hidden;
@@ -69,5 +72,6 @@ int32_t config_load(const char *path, const config_override *overrides, int64_t 
 void config_free(train_config *config);
 
 bool config_is_async(const train_config *config);
+train_task config_task(const train_config *config);
 
 #endif // TRAIN_CONFIG_H

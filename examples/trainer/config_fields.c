@@ -15,10 +15,14 @@ const config_field config_fields[] = {
      AT(algorithm_type)},
     {"algorithm", "policy_loss_fn_args", FIELD_OBJECT, 0, 0, NULL,
      "over the preset's: see rft schema", AT(policy_loss_fn_args)},
-    {"task", "digits", FIELD_COUNT, 9, 3, NULL, "digits of each addend", AT(digits)},
+    {"task", "name", FIELD_TASK, 0, 0, "addition", "what the policy learns", AT(task_name)},
+    {"task", "digits", FIELD_COUNT, TASK_MAX_SIZE, 3, NULL, "addition: digits of each addend",
+     AT(digits)},
+    {"task", "steps", FIELD_COUNT, TASK_MAX_SIZE, 5, NULL, "word_problems: steps of each story",
+     AT(steps)},
     {"task", "held_out", FIELD_COUNT, 1e6, 1000, NULL, "problems that accuracy is measured on",
      AT(held_out)},
-    {"model", "embedding", FIELD_COUNT, 4096, 16, NULL, "numbers that a digit becomes",
+    {"model", "embedding", FIELD_COUNT, 4096, 16, NULL, "numbers that a symbol becomes",
      AT(embedding)},
     {"model", "hidden", FIELD_COUNT, 16384, 128, NULL, "width of both hidden layers", AT(hidden)},
     {"warm_start", "target_accuracy", FIELD_FRACTION, 0, 0.35, NULL,
@@ -96,6 +100,9 @@ static json_t *property_schema(const config_field *field)
   case FIELD_MODE:
     return json_pack("{s:s, s:[s, s], s:s}", "type", "string", "enum", "stale", "async", "default",
                      field->text);
+  case FIELD_TASK:
+    return json_pack("{s:s, s:[s, s], s:s}", "type", "string", "enum", task_addition.name,
+                     task_word_problems.name, "default", field->text);
   case FIELD_OBJECT:
     return json_pack("{s:s, s:n}", "type", "null", "default");
   }

@@ -19,6 +19,7 @@ typedef enum field_kind {
   FIELD_NAME,         // string
   FIELD_PATH,         // string, or null, which is the default
   FIELD_MODE,         // "stale" or "async"
+  FIELD_TASK,         // the name of a task_kind
   FIELD_OBJECT        // taken out and checked elsewhere: here it is only a known name
 } field_kind;
 

@@ -8,7 +8,8 @@
 
 policy_shape decode_policy_shape(const train_task *task, int64_t embedding, int64_t hidden)
 {
-  return (policy_shape){.slots = task->prompt_length + task->answer_length - 1,
+  return (policy_shape){.symbols = task->symbols,
+                        .slots = task->prompt_length + task->answer_length - 1,
                         .embedding = embedding,
                         .hidden = hidden};
 }
@@ -18,7 +19,7 @@ void decode_row(const train_task *task, const uint8_t *sequence, int64_t known, 
   const int64_t slots = task->prompt_length + task->answer_length - 1;
   const int64_t set = task->prompt_length + known;
   memcpy(row, sequence, (size_t)set);
-  memset(row + set, POLICY_UNKNOWN, (size_t)(slots - set));
+  memset(row + set, TASK_UNKNOWN, (size_t)(slots - set));
 }
 
 static bool block_init(decode_block *block, policy_shape shape, int64_t rows)

@@ -3,7 +3,7 @@
 
 // Writes answers: the policy's digits one by one, sampled or greedy.
 //
-// A sequence is prompt_length + answer_length digits. Its rows, the policy's inputs, are one for
+// A sequence is prompt_length + answer_length symbols. Its rows, the policy's inputs, are one for
 // each answer digit.
 
 #ifndef TRAIN_DECODE_H

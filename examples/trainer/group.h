@@ -11,6 +11,7 @@
 #ifndef TRAIN_GROUP_H
 #define TRAIN_GROUP_H
 
+#include <stdbool.h>
 #include "rft/plugin.h"
 
 typedef struct train_group train_group;
@@ -44,6 +45,7 @@ struct train_selected {
   int64_t tokens;           // of each sequence
   const float *logprob;     // [sequences, tokens]
   const float *old_logprob; // likewise
+  bool is_proximal;         // `logprob` is that of the proximal policy, too
   const float *advantages;  // [sequences]
   const uint8_t *keep;      // [sequences, tokens]
   const rft_reduction *counts;

@@ -32,6 +32,8 @@ static rft_tensor view(void *data, rft_dtype dtype, int32_t ndim, int64_t *shape
       .data = data, .device = {RFT_DEVICE_CPU, 0}, .ndim = ndim, .dtype = dtype, .shape = shape};
 }
 
+// The proximal policy is the one that training on a batch starts from. A batch here is one
+// optimizer step, which makes it the current one.
 static void view_part(train_learner *self, int64_t i, const rollout_batch *batch)
 {
   learner_part *const part = &self->part[i];
@@ -50,6 +52,8 @@ static void view_part(train_learner *self, int64_t i, const rollout_batch *batch
   part->batch = (rft_batch){.struct_size = sizeof part->batch,
                             .logprob = &part->logprob,
                             .old_logprob = &part->old_logprob,
+                            .proximal_logprob =
+                                algorithm_wants_proximal(self->algorithm) ? &part->logprob : NULL,
                             .advantages = &part->advantages,
                             .mask = &part->mask};
 }
@@ -149,6 +153,7 @@ static int32_t check_selection(const train_learner *self, const rollout_batch *b
                                    .tokens = self->shape.task.answer_length,
                                    .logprob = self->teacher.logprob,
                                    .old_logprob = batch->logprob,
+                                   .is_proximal = algorithm_wants_proximal(self->algorithm),
                                    .advantages = self->advantages,
                                    .keep = self->keep,
                                    .counts = reduction,

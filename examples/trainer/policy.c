@@ -20,7 +20,7 @@ int32_t policy_tensor_shape(const policy_shape *shape, int tensor, int64_t dimen
 {
   const int64_t width = shape->slots * shape->embedding;
   const int64_t shapes[POLICY_TENSORS][2] = {
-      [POLICY_EMBEDDING] = {POLICY_SYMBOLS, shape->embedding},
+      [POLICY_EMBEDDING] = {shape->symbols, shape->embedding},
       [POLICY_W1] = {width, shape->hidden},
       [POLICY_B1] = {shape->hidden, 0},
       [POLICY_W2] = {shape->hidden, shape->hidden},

@@ -1,12 +1,12 @@
 // Copyright 2026 The M2PO plugin authors
 // SPDX-License-Identifier: Apache-2.0
 
-// The policy: digit embeddings, two hidden layers, a softmax over the ten digits.
+// The policy: symbol embeddings, two hidden layers, a softmax over the ten digits.
 //
 //   x [rows, slots * embedding] = embeddings of the symbols
 //   h1 = relu(x W1 + b1)    h2 = relu(h1 W2 + b2)    logprob = log_softmax(h2 W3 + b3)
 //
-// It is autoregressive: a row holds the symbols known so far, and POLICY_UNKNOWN for the answer
+// It is autoregressive: a row holds the symbols known so far, and one that stands for the answer
 // digits that are still to come, which also tells the network which digit is due.
 
 #ifndef TRAIN_POLICY_H
@@ -18,17 +18,16 @@
 #include <stdint.h>
 
 #define POLICY_ACTIONS 10
-#define POLICY_UNKNOWN 10
-#define POLICY_SYMBOLS 11
 
 typedef struct policy_shape {
+  int64_t symbols;   // that there are
   int64_t slots;     // symbols of a row
   int64_t embedding; // numbers of a symbol
   int64_t hidden;    // width of both hidden layers
 } policy_shape;
 
 enum {
-  POLICY_EMBEDDING, // [POLICY_SYMBOLS, embedding]
+  POLICY_EMBEDDING, // [symbols, embedding]
   POLICY_W1,        // [slots * embedding, hidden]
   POLICY_B1,        // [hidden]
   POLICY_W2,        // [hidden, hidden]

@@ -7,21 +7,63 @@
 #include "support/error.h"
 #include "support/json.h"
 
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-static char *metadata_text(const train_learner *learner, int64_t update)
+// The answers as digits, a row for each sequence.
+static json_t *digits_of(const train_task *task, const uint8_t *sequences, int64_t count)
 {
-  char number[24];
-  snprintf(number, sizeof number, "%" PRId64, update);
-  char *const args = rft_json_text(algorithm_args(learner->algorithm), 0);
-  json_t *const metadata =
-      json_pack("{s:s, s:s, s:s, s:s}", "producer", "rft-train", "update", number, "policy_loss_fn",
-                learner->algorithm->loss->name, "policy_loss_fn_args", args);
+  const int64_t length = task->prompt_length + task->answer_length;
+  json_t *const rows = json_array();
+  for (int64_t s = 0; s < count; ++s) {
+    const uint8_t *const answer = sequences + s * length + task->prompt_length;
+    json_t *const row = json_array();
+    for (int64_t i = 0; i < task->answer_length; ++i) {
+      json_array_append_new(row, json_sprintf("%d", answer[i]));
+    }
+    json_array_append_new(rows, row);
+  }
+  return rows;
+}
+
+static json_t *prompts_of(const train_task *task, const uint8_t *sequences, int64_t count)
+{
+  const int64_t length = task->prompt_length + task->answer_length;
+  json_t *const prompts = json_array();
+  for (int64_t s = 0; s < count; ++s) {
+    char text[TASK_MAX_TEXT] = "";
+    FILE *const stream = fmemopen(text, sizeof text, "w");
+    if (stream != NULL) {
+      task->kind->tell(task, sequences + s * length, stream);
+      (void)fclose(stream);
+    }
+    json_array_append_new(prompts, json_string(text));
+  }
+  return prompts;
+}
+
+// Metadata of a safetensors file are strings.
+static void set_text(json_t *metadata, const char *key, json_t *value)
+{
+  char *const text = rft_json_text(value, 0);
+  json_object_set_new(metadata, key, text == NULL ? NULL : json_string(text));
+  free(text);
+  json_decref(value);
+}
+
+static char *metadata_text(const train_learner *learner, const rollout_batch *batch, int64_t update)
+{
+  const train_task *const task = &learner->shape.task;
+  const int64_t sequences = rollout_sequences(&learner->shape);
+  json_t *const metadata = json_pack("{s:s, s:s}", "producer", "rft-train", "policy_loss_fn",
+                                     learner->algorithm->loss->name);
+  set_text(metadata, "policy_loss_fn_args", json_deep_copy(algorithm_args(learner->algorithm)));
+  set_text(metadata, "update", json_integer(update));
+  set_text(metadata, "staleness", json_integer(update - 1 - batch->version));
+  set_text(metadata, "prompt_text", prompts_of(task, batch->sequences, sequences));
+  set_text(metadata, "token_text", digits_of(task, batch->sequences, sequences));
   char *const text = metadata == NULL ? NULL : rft_json_text(metadata, 0);
   json_decref(metadata);
-  free(args);
   return text;
 }
 
@@ -46,13 +88,15 @@ int32_t record_write(const char *path, const train_learner *learner, const rollo
   const rft_named_tensor tensors[] = {{"logprob", &logprob},
                                       {"old_logprob", &old_logprob},
                                       {"advantages", &advantages},
-                                      {"mask", &mask}};
+                                      {"mask", &mask},
+                                      {"proximal_logprob", &logprob}};
+  const int64_t count = algorithm_wants_proximal(learner->algorithm) ? 5 : 4;
 
-  char *const metadata = metadata_text(learner, update);
+  char *const metadata = metadata_text(learner, batch, update);
   if (metadata == NULL) {
     return rft_fail(error, RFT_RESOURCE_EXHAUSTED, "%s: out of memory", path);
   }
-  const int32_t code = rft_safetensors_write(path, tensors, 4, metadata, error);
+  const int32_t code = rft_safetensors_write(path, tensors, count, metadata, error);
   free(metadata);
   return code;
 }

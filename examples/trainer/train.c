@@ -70,7 +70,7 @@ static void take_share(train_run *run)
   const train_group *const group = run->group;
   const int64_t first = parallel_split(config->prompts, group->size, group->rank);
   const int64_t end = parallel_split(config->prompts, group->size, group->rank + 1);
-  run->shape = (rollout_shape){.task = task_make(config->digits),
+  run->shape = (rollout_shape){.task = config_task(config),
                                .prompts = end - first,
                                .samples = config->samples,
                                .before = first,

@@ -207,8 +207,8 @@ ParameterizedTestParameters(trainer_config, presets_are_refused_for_what_they_wa
       {"{\"kl_loss_fn\": \"k2\"}", "preset \"p\" sets kl_loss_fn to the string \"k2\""},
       {"{\"entropy_loss_fn\": \"default\"}", "preset \"p\" sets entropy_loss_fn to"},
       {"{\"advantage_fn\": \"gae\"}", "preset \"p\" sets advantage_fn to the string \"gae\""},
-      {"{\"rollout\": {\"proximal_logprobs\": true}}",
-       "preset \"p\" sets rollout.proximal_logprobs to true"},
+      {"{\"rollout\": {\"proximal_logprobs\": \"later\"}}",
+       "preset \"p\" sets rollout.proximal_logprobs to the string \"later\""},
       {"{\"rollout\": {\"images\": true}}",
        "preset \"p\" sets rollout.images to true: this trainer "
        "does not know that key"},

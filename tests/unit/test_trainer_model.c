@@ -82,7 +82,7 @@ static fixture *fixture_new(void)
     f->parameters[i] = (double)f->policy.parameters[i];
   }
   for (int i = 0; i < ROWS * SLOTS; ++i) {
-    f->symbols[i] = (uint8_t)rng_below(&generator, POLICY_SYMBOLS);
+    f->symbols[i] = (uint8_t)rng_below(&generator, f->policy.shape.symbols);
   }
   for (int i = 0; i < ROWS; ++i) {
     f->chosen[i] = (uint8_t)rng_below(&generator, POLICY_ACTIONS);
@@ -184,37 +184,6 @@ Test(trainer_model, adamw_takes_the_steps_of_its_paper)
   adamw_free(&adamw);
 }
 
-// ------------------------------------------------------------------------------------------ task
-
-Test(trainer_model, answers_are_sums)
-{
-  const train_task task = task_make(3);
-  const uint8_t prompt[] = {9, 9, 5, 2, 0, 7}; // 599 + 702
-  uint8_t answer[4];
-  task_solve(&task, prompt, answer);
-  const uint8_t expected[] = {1, 0, 3, 1};
-  cr_assert_arr_eq(answer, expected, sizeof expected);
-  cr_assert_eq(task_reward(&task, prompt, answer), 1.0F);
-  answer[3] = 0;
-  cr_assert_eq(task_reward(&task, prompt, answer), 0.0F);
-}
-
-Test(trainer_model, training_never_draws_a_held_out_problem)
-{
-  const train_task task = task_make(1);
-  bool held_out[100] = {false};
-  train_rng generator = rng_make(5, RNG_HELD_OUT, 0);
-  uint8_t prompt[2];
-  for (int i = 0; i < 2000; ++i) {
-    task_draw(&task, true, &generator, prompt);
-    held_out[prompt[0] * 10 + prompt[1]] = true;
-  }
-  for (int i = 0; i < 2000; ++i) {
-    task_draw(&task, false, &generator, prompt);
-    cr_assert_not(held_out[prompt[0] * 10 + prompt[1]], "%d + %d", prompt[0], prompt[1]);
-  }
-}
-
 // -------------------------------------------------------------------------------------- rollouts
 
 Test(trainer_model, samples_follow_the_distribution)
@@ -237,10 +206,14 @@ Test(trainer_model, samples_follow_the_distribution)
   cr_assert_eq(policy_greedy(logprob), 9);
 }
 
-static const rollout_shape small = {
-    .task = {.digits = 2, .prompt_length = 4, .answer_length = 3, .limit = 100},
-    .prompts = 5,
-    .samples = 4};
+static const rollout_shape small = {.task = {.kind = &task_addition,
+                                             .size = 2,
+                                             .symbols = TASK_FIRST_WORD,
+                                             .prompt_length = 4,
+                                             .answer_length = 3,
+                                             .result_length = 3},
+                                    .prompts = 5,
+                                    .samples = 4};
 enum { SEQUENCES = 20, LENGTH = 7, ANSWER = 3 };
 
 Test(trainer_model, sampled_log_probabilities_are_those_that_the_teacher_finds)
