@@ -176,11 +176,15 @@ FULL = (
 
 _SMALL: Settings = {
     DIGITS: 2,
-    WARM: 0.3,
+    WARM: 0.2,
     RATE: 3e-3,
-    "model.hidden": 64,
     "task.held_out": 200,
-    "trainer.prompts": 32,
+    "model.embedding": 8,
+    "model.hidden": 32,
+    "warm_start.batch": 256,
+    "warm_start.learning_rate": 3e-3,
+    "trainer.prompts": 16,
+    "trainer.samples": 4,
 }
 
 #: A minute's worth that goes through everything; its numbers mean nothing.

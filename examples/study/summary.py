@@ -10,7 +10,7 @@ import json
 import os
 import pathlib
 import platform
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from claims import Verdict
@@ -23,17 +23,10 @@ def document(
 ) -> str:
     found = {
         "machine": _machine(),
-        "builds": builds(result for each in results.values() for result in each),
         "experiments": {each.name: _experiment(each, results[each.name]) for each in experiments},
         "claims": [_claim(verdict) for verdict in verdicts],
     }
     return json.dumps(found, indent=1) + "\n"
-
-
-def builds(results: Iterable[Result]) -> list[dict[str, str]]:
-    """What the runs were made with: one, unless a part of them is older."""
-    found = {json.dumps(log.build): log.build for result in results for log in result.logs.values()}
-    return list(found.values())
 
 
 def _machine() -> dict[str, Any]:
@@ -58,6 +51,7 @@ def _cell(result: Result) -> dict[str, Any]:
         {
             "name": log.run.name,
             "settings": log.run.settings,
+            "build": log.build,
             **dataclasses.asdict(result.measures[seed]),
         }
         for seed, log in result.logs.items()

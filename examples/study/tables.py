@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 
 from claims import Verdict
 from experiments import Experiment
-from measures import EVALUATIONS, REACHED, Measures, Result, spread
+from measures import EVALUATIONS, FALL, REACHED, Measures, Result, spread
+from progress import duration
 
 _COLUMNS = (
     "",
@@ -26,17 +28,19 @@ _COLUMNS = (
 )
 
 _LEGEND = f"""\
-Final accuracy: the mean of the last {EVALUATIONS} evaluations of a run; here its mean over the seeds +- the
-standard deviation, and the least and most of a seed. Over the run: the mean of all evaluations. Fall: to the
-final accuracy from the base policy's or the best mean of {EVALUATIONS} evaluations. Updates to {REACHED}: the median of the seeds. Clipped,
-masked: part of the valid tokens. Unstable: runs that fell far or ended early, because numbers overflowed;
-such an end counts as accuracy 0 from then on."""
+Final accuracy: the mean of the last {EVALUATIONS} evaluations of a run; here its mean over the seeds +- the standard
+deviation, and the least and most of a seed. Over the run: the mean of all evaluations. Fall: to the final
+accuracy from the base policy's or the best mean of {EVALUATIONS} evaluations. Updates to {REACHED}: the median of the
+seeds. Clipped, masked: part of the valid tokens. Unstable: runs that fell by more than {FALL} or ended early,
+because numbers overflowed; such an end counts as accuracy 0 from then on."""
 
 
 def document(
     experiments: Sequence[Experiment], results: Mapping[str, Sequence[Result]], verdicts: Sequence[Verdict]
 ) -> Iterator[str]:
     yield "# Results"
+    yield ""
+    yield _made([result for each in results.values() for result in each])
     yield ""
     yield _LEGEND
     for experiment in experiments:
@@ -51,6 +55,15 @@ def document(
     yield "## Claims"
     yield ""
     yield from _claims(verdicts)
+
+
+def _made(results: Sequence[Result]) -> str:
+    logs = {log.run.name: log for result in results for log in result.logs.values()}
+    builds = {json.dumps(log.build) for log in logs.values()}
+    versions = sorted({log.build["version"] for log in logs.values()})
+    seconds = sum(log.seconds for log in logs.values())
+    several = f", {len(builds)} builds" if len(builds) > 1 else ""
+    return f"{len(logs)} runs of {', '.join(versions) or 'rft-train'}{several}: {duration(seconds)} in all, one core each."
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:
