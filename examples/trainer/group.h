@@ -11,8 +11,9 @@
 #ifndef TRAIN_GROUP_H
 #define TRAIN_GROUP_H
 
-#include <stdbool.h>
 #include "rft/plugin.h"
+
+#include <stdbool.h>
 
 typedef struct train_group train_group;
 typedef struct train_selected train_selected;
