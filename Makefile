@@ -251,7 +251,7 @@ $(jansson): plugin/jansson.sh | machine
 # ------------------------------------------------------------------------------------------- jobs
 
 # What the goals need of the machine: jobs install it, a plain build only says what is missing.
-jobs := $(filter deps demo mpi test test-hosts bench conformance asan tsan lint,$(MAKECMDGOALS))
+jobs := $(filter deps demo mpi test test-hosts bench study study-llm conformance asan tsan lint,$(MAKECMDGOALS))
 products := $(if $(filter-out libraries,$(or $(MAKECMDGOALS),all)),build,libraries)
 .PHONY: machine
 machine:
@@ -279,6 +279,18 @@ BENCH ?= full
 .PHONY: bench
 bench: libraries $(bench_library)
 	$(quiet)BUILD='$(abspath $(BUILD))' tests/bench/bench.sh $(BENCH)
+
+# STUDY=quick: a minute; STUDY=addition: one experiment; STUDY=report: of the runs that are there. What
+# was interrupted goes on.
+STUDY ?= all
+.PHONY: study
+study: all
+	$(quiet)python3 examples/study/study.py $(BUILD) $(STUDY)
+
+# A language model, in the environment build/venv-llm, made by the first run.
+.PHONY: study-llm
+study-llm: all
+	$(quiet)BUILD='$(abspath $(BUILD))' examples/study_llm/study.sh
 
 .PHONY: fixtures
 fixtures: $(fixtures) $(host_fixtures) $(plugin_fixtures)
@@ -337,6 +349,8 @@ help:
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
 	@echo 'make test-hosts  the adapters inside the real frameworks; HOSTS=verl: of one'
 	@echo 'make bench       the plugin beside the memory floor and others in torch; BENCH=quick: under a minute'
+	@echo 'make study       many training runs with the C trainer, tables, plots; STUDY=quick: a minute'
+	@echo 'make study-llm   the same question for a language model of 135 million parameters'
 	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
 	@echo 'make lint        clang-format, clang-tidy, cppcheck'
 	@echo 'make deps        only set the machine up'

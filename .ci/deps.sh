@@ -2,8 +2,8 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, test-hosts, bench, conformance,
-# asan, tsan, demo, lint, ci, deps (libraries: librft_host and the plugin alone; deps: what build, mpi, test and demo need)
+# usage: deps.sh [--install] JOB...     JOB: build, libraries, mpi, test, test-hosts, bench, study, study-llm,
+# conformance, asan, tsan, demo, lint, ci, deps (libraries: librft_host and the plugin alone; deps: what build, mpi, test and demo need)
 #
 # Looks for what the jobs need; says what is missing, or with --install gets it from Debian's
 # archive. No network use where nothing is missing.
@@ -73,7 +73,8 @@ for job in "$@"; do
     ;;
   esac
   case $job in
-  test-hosts | bench) need python3-venv python_has ensurepip ;;
+  test-hosts | bench | study-llm) need python3-venv python_has ensurepip ;;
+  study) need python3 command -v python3 ;;
   esac
   case $job in
   test | conformance | asan | tsan | ci | deps)
@@ -93,7 +94,7 @@ for job in "$@"; do
     ;;
   esac
   case $job in
-  demo | bench | test | asan | tsan | ci | deps) need gnuplot-nox command -v gnuplot ;;
+  demo | bench | study | study-llm | test | asan | tsan | ci | deps) need gnuplot-nox command -v gnuplot ;;
   esac
   case $job in
   lint | ci)
