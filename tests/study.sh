@@ -73,14 +73,15 @@ leave() { # SIGNAL RUNS: the study gets it when so many are finished
   while [ "$(count)" -lt "$2" ] && kill -0 $pid 2>/dev/null; do
     sleep 0.05
   done
+  sleep 0.1 # the next ones have begun
   kill "-$1" $pid
   wait $pid 2>/dev/null
 }
 
 leave KILL 2
 same 'SIGKILL ends a study' 137 $?
-sleep 0.2
-same 'and no run goes on' '' "$(pgrep -f "$scratch/study/quick/trainer" | paste -s -d ' ')"
+sleep 0.05
+same 'and no run goes on' '' "$(grep -l "$scratch/study/quick/trainer" /proc/[0-9]*/cmdline 2>/dev/null)"
 finished=$(count)
 [ "$finished" -ge 2 ] && [ "$finished" -lt 6 ]
 report 'a part of the runs is finished' $?

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import pathlib
 import re
 import shutil
@@ -37,7 +38,10 @@ class Trainer:
         for source, copy in files.items():
             if not source.is_file():
                 raise FileNotFoundError(f"{source}: expected what `make` builds, found nothing")
-            shutil.copy2(source, copy)
+            # A copy that a killed study left may still run: it can't be written to.
+            partial = copy.with_suffix(".partial")
+            shutil.copy2(source, partial)
+            os.replace(partial, copy)
         self._build = {copy.name: _digest(copy) for copy in files.values()}
         self._build["version"] = _output(self._program, "--version")
 
