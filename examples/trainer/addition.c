@@ -6,11 +6,14 @@
 
 #include "task.h"
 
+#include <string.h>
+
 static void measure(train_task *self)
 {
   self->prompt_length = 2 * self->size;
   self->answer_length = self->size + 1;
   self->result_length = self->answer_length;
+  self->row_length = self->prompt_length + self->answer_length - 1;
 }
 
 static int64_t limit(const train_task *self)
@@ -35,6 +38,14 @@ static void solve(const train_task *self, const uint8_t *prompt, uint8_t *answer
   task_write_number(a + b, self->answer_length, answer);
 }
 
+// All of it; the last digit is never looked at.
+static void look(const train_task *self, const uint8_t *sequence, int64_t known, uint8_t *row)
+{
+  const int64_t set = self->prompt_length + known;
+  memcpy(row, sequence, (size_t)set);
+  memset(row + set, TASK_UNKNOWN, (size_t)(self->row_length - set));
+}
+
 static uint64_t identity(const train_task *self, const uint8_t *prompt)
 {
   const int64_t a = task_read_number(prompt, self->size);
@@ -52,5 +63,6 @@ const task_kind task_addition = {.name = "addition",
                                  .measure = measure,
                                  .draw = draw,
                                  .solve = solve,
+                                 .look = look,
                                  .identity = identity,
                                  .tell = tell};

@@ -4,22 +4,13 @@
 #include "decode.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 policy_shape decode_policy_shape(const train_task *task, int64_t embedding, int64_t hidden)
 {
   return (policy_shape){.symbols = task->symbols,
-                        .slots = task->prompt_length + task->answer_length - 1,
+                        .slots = task->row_length,
                         .embedding = embedding,
                         .hidden = hidden};
-}
-
-void decode_row(const train_task *task, const uint8_t *sequence, int64_t known, uint8_t *row)
-{
-  const int64_t slots = task->prompt_length + task->answer_length - 1;
-  const int64_t set = task->prompt_length + known;
-  memcpy(row, sequence, (size_t)set);
-  memset(row + set, TASK_UNKNOWN, (size_t)(slots - set));
 }
 
 static bool block_init(decode_block *block, policy_shape shape, int64_t rows)
@@ -73,7 +64,7 @@ static void decode_digit(const decode_call *call, decode_block *block, int64_t f
   const int64_t slots = call->policy->shape.slots;
 
   for (int64_t i = 0; i < count; ++i) {
-    decode_row(task, call->sequences + (first + i) * length, known, block->rows + i * slots);
+    task->kind->look(task, call->sequences + (first + i) * length, known, block->rows + i * slots);
   }
   policy_forward(call->policy, block->rows, count, &block->workspace);
   for (int64_t i = 0; i < count; ++i) {

@@ -13,11 +13,8 @@
 #include "policy.h"
 #include "task.h"
 
-// Shape of a policy for `task`: the last answer digit is never an input.
+// Shape of a policy for `task`.
 policy_shape decode_policy_shape(const train_task *task, int64_t embedding, int64_t hidden);
-
-// The row for the answer digit after `known` known ones.
-void decode_row(const train_task *task, const uint8_t *sequence, int64_t known, uint8_t *row);
 
 typedef struct decode_block {
   policy_workspace workspace;

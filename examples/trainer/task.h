@@ -30,6 +30,9 @@ typedef struct task_kind {
   void (*measure)(train_task *self);
   void (*draw)(const train_task *self, train_rng *generator, uint8_t *prompt);
   void (*solve)(const train_task *self, const uint8_t *prompt, uint8_t *answer);
+  // Fills row[row_length] with what the policy sees of a sequence, prompt and answer, of whose
+  // answer `known` digits are known, when the next one is due.
+  void (*look)(const train_task *self, const uint8_t *sequence, int64_t known, uint8_t *row);
   // The same for problems that are the same but for their wording.
   uint64_t (*identity)(const train_task *self, const uint8_t *prompt);
   // Writes the problem out for people, in less than TASK_MAX_TEXT.
@@ -46,6 +49,7 @@ struct train_task {
   int64_t prompt_length;
   int64_t answer_length;
   int64_t result_length; // the last digits of an answer, which decide the reward
+  int64_t row_length;    // what the policy sees at once
 };
 
 // `size`: from 1 to TASK_MAX_SIZE.

@@ -77,7 +77,7 @@ static void forward_block(void *context, int64_t i)
     const uint8_t *const sequence =
         call->sequences + (block->first + s) * (task->prompt_length + answer);
     for (int64_t t = 0; t < answer; ++t) {
-      decode_row(task, sequence, t, block->rows + (s * answer + t) * slots);
+      task->kind->look(task, sequence, t, block->rows + (s * answer + t) * slots);
     }
     memcpy(block->chosen + s * answer, sequence + task->prompt_length, (size_t)answer);
   }

@@ -4,10 +4,14 @@
 // The task "word_problems": stories in k steps, in the style of GSM8K (arXiv 2110.14168), as "A
 // baker has 14 cups, buys 6, breaks 3 and doubles them." An answer works the story out: how many
 // there are after each step, two digits each. The reward looks at the last number alone.
+//
+// The policy reads step by step: it sees a step and the number that it wrote after the last one, so
+// that a slip stays with it to the end.
 
 #include "task.h"
 
 #include <limits.h>
+#include <string.h>
 
 enum { NUMBER_DIGITS = 2, NUMBER_LIMIT = 100 };
 
@@ -48,11 +52,15 @@ enum {
 // Where things stand in a prompt: holder, number, item, then a verb and its object for each step.
 enum { NUMBER_AT = 1, ITEM_AT = NUMBER_AT + NUMBER_DIGITS, STEPS_AT, STEP_LENGTH = 2 };
 
+// And in a row: the number so far, the step, the digits of the next number but the last.
+enum { ROW_STEP_AT = NUMBER_DIGITS, ROW_NEXT_AT = ROW_STEP_AT + STEP_LENGTH };
+
 static void measure(train_task *self)
 {
   self->prompt_length = STEPS_AT + STEP_LENGTH * self->size;
   self->answer_length = NUMBER_DIGITS * self->size;
   self->result_length = NUMBER_DIGITS;
+  self->row_length = ROW_NEXT_AT + NUMBER_DIGITS - 1;
 }
 
 static bool takes_number(effect of)
@@ -115,6 +123,19 @@ static void solve(const train_task *self, const uint8_t *prompt, uint8_t *answer
   }
 }
 
+static void look(const train_task *self, const uint8_t *sequence, int64_t known, uint8_t *row)
+{
+  const int64_t step = known / NUMBER_DIGITS;
+  const uint8_t *const answer = sequence + self->prompt_length;
+  const uint8_t *const next = answer + NUMBER_DIGITS * step;
+  const uint8_t *const number = step == 0 ? sequence + NUMBER_AT : next - NUMBER_DIGITS;
+  memcpy(row, number, NUMBER_DIGITS);
+  memcpy(row + ROW_STEP_AT, sequence + STEPS_AT + STEP_LENGTH * step, STEP_LENGTH);
+  for (int64_t i = 0; i + 1 < NUMBER_DIGITS; ++i) {
+    row[ROW_NEXT_AT + i] = i < known % NUMBER_DIGITS ? next[i] : TASK_UNKNOWN;
+  }
+}
+
 static uint64_t identity(const train_task *self, const uint8_t *prompt)
 {
   uint64_t hash = (uint64_t)task_read_number(prompt + NUMBER_AT, NUMBER_DIGITS);
@@ -148,5 +169,6 @@ const task_kind task_word_problems = {.name = "word_problems",
                                       .measure = measure,
                                       .draw = draw,
                                       .solve = solve,
+                                      .look = look,
                                       .identity = identity,
                                       .tell = tell};

@@ -211,7 +211,8 @@ static const rollout_shape small = {.task = {.kind = &task_addition,
                                              .symbols = TASK_FIRST_WORD,
                                              .prompt_length = 4,
                                              .answer_length = 3,
-                                             .result_length = 3},
+                                             .result_length = 3,
+                                             .row_length = 6},
                                     .prompts = 5,
                                     .samples = 4};
 enum { SEQUENCES = 20, LENGTH = 7, ANSWER = 3 };

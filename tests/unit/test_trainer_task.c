@@ -114,3 +114,29 @@ Test(trainer_task, the_same_problem_in_other_words_is_in_the_same_set)
   cr_assert_neq(task.kind->identity(&task, more), identity);
   cr_assert_neq(task.kind->identity(&task, fewer), identity);
 }
+
+Test(trainer_task, a_sum_is_seen_whole)
+{
+  const train_task task = task_make(&task_addition, 2);
+  const uint8_t sequence[] = {1, 2, 3, 4, 4, 6, 0};
+  const uint8_t expected[] = {1, 2, 3, 4, 4, TASK_UNKNOWN};
+  uint8_t row[sizeof expected];
+  cr_assert_eq(task.row_length, (int64_t)sizeof expected);
+  task.kind->look(&task, sequence, 1, row);
+  cr_assert_arr_eq(row, expected, sizeof expected);
+}
+
+Test(trainer_task, a_story_is_seen_step_by_step)
+{
+  const train_task task = task_make(&task_word_problems, 2);
+  // 14, buys 6, sells 3; the answer so far is 20 and a 7.
+  const uint8_t sequence[] = {11, 4, 1, 17, 23, 6, 30, 3, 0, 2, 7, 1};
+  const uint8_t expected[][5] = {
+      {4, 1, 23, 6, TASK_UNKNOWN}, {4, 1, 23, 6, 0}, {0, 2, 30, 3, TASK_UNKNOWN}, {0, 2, 30, 3, 7}};
+  uint8_t row[5];
+  cr_assert_eq(task.row_length, 5);
+  for (int64_t known = 0; known < task.answer_length; ++known) {
+    task.kind->look(&task, sequence, known, row);
+    cr_assert_arr_eq(row, expected[known], 5, "%d known", (int)known);
+  }
+}
