@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import pathlib
-import shutil
+import tempfile
 from collections.abc import Sequence
 
 import claims
@@ -24,15 +24,13 @@ def make(experiments: Sequence[Experiment], directory: pathlib.Path) -> str:
     logs = logs_in(directory)
     results = {experiment.name: results_of(experiment, logs) for experiment in experiments}
     verdicts = claims.judge(results)
-    partial = directory / "partial"
-    shutil.rmtree(partial, ignore_errors=True)
-    partial.mkdir()
     text = "\n".join(tables.document(experiments, results, verdicts)) + "\n"
-    (partial / "tables.md").write_text(text)
-    (partial / "summary.json").write_text(summary.document(experiments, results, verdicts))
-    for experiment in experiments:
-        plots.draw(experiment, results[experiment.name], partial)
-    for file in partial.iterdir():
-        os.replace(file, directory / file.name)
-    partial.rmdir()
+    with tempfile.TemporaryDirectory(prefix="report-", dir=directory) as partial:
+        place = pathlib.Path(partial)
+        (place / "tables.md").write_text(text)
+        (place / "summary.json").write_text(summary.document(experiments, results, verdicts))
+        for experiment in experiments:
+            plots.draw(experiment, results[experiment.name], place)
+        for file in place.iterdir():
+            os.replace(file, directory / file.name)
     return text

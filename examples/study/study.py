@@ -14,6 +14,7 @@ import fcntl
 import pathlib
 import signal
 import sys
+from collections.abc import Sequence
 from types import FrameType
 
 import experiments
@@ -33,14 +34,18 @@ def _study(build: pathlib.Path, name: str) -> None:
     quick = name == "quick"
     directory = build / "study" / ("quick" if quick else "")
     directory.mkdir(parents=True, exist_ok=True)
+    if runs:
+        _make(runs, build, directory)
+    print(report.make(experiments.QUICK if quick else experiments.FULL, directory), end="")
+
+
+def _make(runs: Sequence[experiments.Run], build: pathlib.Path, directory: pathlib.Path) -> None:
     with (directory / "lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise Failure(f"{directory}: another study is at work in it") from None
-        if runs:
-            Runs(directory, Trainer(build, directory / "trainer")).make(runs)
-        print(report.make(experiments.QUICK if quick else experiments.FULL, directory), end="")
+        Runs(directory, Trainer(build, directory / "trainer")).make(runs)
 
 
 def main(arguments: list[str]) -> int:
