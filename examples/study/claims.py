@@ -169,7 +169,7 @@ CLAIMS = [
     ),
     Claim(
         "threshold",
-        f"a quarter and four times of it do so, too",
+        "a quarter and four times of it do so, too",
         _not_below("final", (_tau(0.01), _tau(0.04)), (_tau(0.16), _tau(0.04))),
     ),
 ]

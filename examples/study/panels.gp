@@ -1,12 +1,13 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# gnuplot -e "data='FILE'; plot_to='PATH'; panels='NAMES'; series='NAMES'; heading='TEXT'; updates=2000; least=0" panels.gp
+# gnuplot -e "data='FILE'; plot_to='PATH'; panels='NAMES'; series='NAMES'; heading='TEXT'; updates=2000; \
+#   least=0" panels.gp
 #
-# Draws PATH.svg and PATH.png: a small panel for each name in `panels`, a line for each in `series`, and a band from
-# the least to the most of the seeds. FILE has a block for each panel and series, in that order, whose columns are
-# update, least, mean, most (nan where there are no runs). Axes begin at `least`, and are logarithmic where that is not
-# 0. Colours of Okabe and Ito, and a dash each.
+# Draws PATH.svg and PATH.png: a small panel for each name in `panels`, a line for each in `series`, and a band
+# from the least to the most of the seeds. FILE has a block for each panel and series, in that order, whose columns
+# are update, least, mean, most (nan where there are no runs). Axes begin at `least`, and are logarithmic where that
+# is not 0. Colours of Okabe and Ito, and a dash each.
 
 set style line 1 linecolor rgb '#D55E00' linewidth 2 dashtype (14,4)
 set style line 2 linecolor rgb '#000000' linewidth 2 dashtype (3,3)
@@ -29,9 +30,9 @@ height = (1 - strip) / rows
 
 do for [format in "svg png"] {
   if (format eq "svg") {
-    set terminal svg enhanced size 900, 70 + 260 * rows font 'sans-serif,13' background rgb 'white'
+    set terminal svg noenhanced size 900, 70 + 260 * rows font 'sans-serif,13' background rgb 'white'
   } else {
-    set terminal pngcairo enhanced size 1350, 105 + 390 * rows font 'Sans,14' background rgb 'white'
+    set terminal pngcairo noenhanced size 1350, 105 + 390 * rows font 'Sans,14' background rgb 'white'
   }
   set output plot_to . '.' . format
   set multiplot

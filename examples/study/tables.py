@@ -62,8 +62,9 @@ def _made(results: Sequence[Result]) -> str:
     builds = {json.dumps(log.build) for log in logs.values()}
     versions = sorted({log.build["version"] for log in logs.values()})
     seconds = sum(log.seconds for log in logs.values())
+    what = ", ".join(versions) or "rft-train"
     several = f", {len(builds)} builds" if len(builds) > 1 else ""
-    return f"{len(logs)} runs of {', '.join(versions) or 'rft-train'}{several}: {duration(seconds)} in all, one core each."
+    return f"{len(logs)} runs of {what}{several}: {duration(seconds)} in all, one core each."
 
 
 def _table(results: Sequence[Result]) -> Iterator[str]:

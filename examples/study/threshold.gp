@@ -14,7 +14,7 @@ set rmargin 4
 set datafile separator tab
 set datafile missing 'nan'
 set logscale x 2
-set xlabel 'm2\_threshold'
+set xlabel 'm2_threshold'
 set ylabel 'final held-out accuracy'
 set xrange [*:*] noextend
 set offsets graph 0.05, graph 0.05, graph 0.1, graph 0.1
@@ -26,10 +26,10 @@ plot data index 0 using 1:2:xtic(1) with points pointtype 6 pointsize 1 linecolo
      data index 1 using 1:2 with linespoints pointtype 7 linewidth 2 linecolor rgb '#0072B2' title 'mean'; \
 set output"
 
-set terminal svg enhanced size 700,420 font 'sans-serif,14' background rgb 'white'
+set terminal svg noenhanced size 700,420 font 'sans-serif,14' background rgb 'white'
 output = plot_to . '.svg'
 @draw
 
-set terminal pngcairo enhanced size 1050,630 font 'Sans,15' background rgb 'white'
+set terminal pngcairo noenhanced size 1050,630 font 'Sans,15' background rgb 'white'
 output = plot_to . '.png'
 @draw
