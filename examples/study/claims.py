@@ -150,6 +150,21 @@ def _of_training(experiment: str) -> list[Claim]:
     return [Claim(experiment, *claim) for claim in claims]
 
 
+def _of_rate(rate: float) -> list[Claim]:
+    def at(algorithm: str) -> str:
+        return f"{algorithm} at 256, learning rate {rate}"
+
+    claims: list[tuple[str, Test]] = [
+        (
+            f"at learning rate {rate} most runs without a trust region fall more than {FALL}, or end",
+            _unstable(at("none")),
+        ),
+        ("m2po does so in no seed", _stable(at("m2po"))),
+        (f"grpo ends more than {MARGIN} below m2po", _above("final", at("m2po"), at("grpo"))),
+    ]
+    return [Claim("learning_rate", *claim) for claim in claims]
+
+
 def _tau(value: float) -> str:
     return f"m2po at 256, tau {value}"
 
@@ -157,6 +172,7 @@ def _tau(value: float) -> str:
 CLAIMS = [
     *_of_training("addition"),
     *_of_training("word_problems"),
+    *(claim for rate in (0.0003, 0.001, 0.002, 0.003) for claim in _of_rate(rate)),
     Claim(
         "threshold",
         f"no other threshold ends more than {MARGIN} above 0.04",

@@ -39,6 +39,7 @@ ALGORITHMS: dict[str, Settings] = {
     "m2po_areal": _algorithm("m2po_areal", m2_threshold=0.04),
     "sapo": _algorithm("m2po", m2_threshold=None, surrogate="sapo"),
 }
+ON_POLICY = "on_policy"  # grpo at staleness 0, whatever that of the others
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,8 @@ class Experiment:
         for variant, changes in self.variants.items():
             for staleness in self.staleness:
                 for algorithm in self.algorithms:
-                    yield self._cell(variant, changes, staleness, algorithm)
+                    age = 0 if algorithm == ON_POLICY else staleness
+                    yield self._cell(variant, changes, age, algorithm)
 
     def runs(self) -> list[Run]:
         return [run for cell in self.cells() for run in cell.runs]
@@ -111,6 +113,7 @@ class Experiment:
         return Cell(panel, series, algorithm, staleness, variant, runs)
 
     def _run(self, changes: Settings, staleness: int, algorithm: str, seed: int) -> Run:
+        algorithm = "grpo" if algorithm == ON_POLICY else algorithm
         usual = {**TASKS[self.task], **self.settings, **ALGORITHMS[algorithm]}
         settings = {
             **usual,
@@ -147,7 +150,7 @@ FULL = (
         task="word_problems",
         staleness=(0, 256),
         algorithms=("grpo", "none", "m2po"),
-        seeds=3,
+        seeds=5,
     ),
     Experiment(
         name="threshold",
@@ -160,16 +163,24 @@ FULL = (
         series="variant",
     ),
     Experiment(
-        name="search",
-        question="Where do the algorithms come apart?",
+        name="learning_rate",
+        question="Where do the algorithms come apart, and where does training without a trust region collapse?",
         task="addition",
         staleness=(256,),
-        algorithms=("grpo", "none", "m2po"),
+        algorithms=(ON_POLICY, "grpo", "none", "m2po"),
+        seeds=3,
+        variants=_one_at_a_time(RATE, "learning rate", (3e-4, 1e-3, 2e-3, 3e-3)),
+    ),
+    Experiment(
+        name="difficulty",
+        question="Does it depend on where the policy starts, and on the length of the answers?",
+        task="addition",
+        staleness=(256,),
+        algorithms=(ON_POLICY, "grpo", "none", "m2po"),
         seeds=2,
         variants={
-            **_one_at_a_time(RATE, "learning rate", (3e-4, 1e-3, 3e-3)),
-            **_one_at_a_time(WARM, "warm start", (0.1, 0.35, 0.6)),
-            **_one_at_a_time(DIGITS, "digits", (2, 3, 4)),
+            **_one_at_a_time(WARM, "warm start", (0.1, 0.6)),
+            **_one_at_a_time(DIGITS, "digits", (2, 4)),
         },
     ),
 )
