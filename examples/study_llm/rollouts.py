@@ -43,7 +43,7 @@ def _draw(probabilities: torch.Tensor, generator: torch.Generator) -> torch.Tens
 
 
 @torch.no_grad()
-def _decode(
+def decode(
     policy: LlamaForCausalLM,
     prompts: torch.Tensor,
     samples: int,
@@ -90,7 +90,7 @@ def _grade(
 def held_out_accuracy(policy: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBase) -> float:
     """Of greedy answers."""
     prompts = task.prompts(tokenizer, task.HELD_OUT)
-    answers, _, _ = _decode(policy, prompts, 1, EVALUATION_TOKENS, None)
+    answers, _, _ = decode(policy, prompts, 1, EVALUATION_TOKENS, None)
     return float(_grade(tokenizer, task.HELD_OUT, answers).mean())
 
 
@@ -107,7 +107,7 @@ class Sampler:
         generator = torch.Generator().manual_seed(1_000_000 * settings.seed + first)
         questions = [question for _ in range(count) for question in task.draw(settings.prompts, generator)]
         prompts = task.prompts(self._tokenizer, questions)
-        answers, mask, logprob = _decode(policy, prompts, settings.samples, settings.tokens, generator)
+        answers, mask, logprob = decode(policy, prompts, settings.samples, settings.tokens, generator)
         rewards = _grade(self._tokenizer, questions, answers)
         rows = settings.prompts * settings.samples
         parts = zip(prompts.split(settings.prompts), *(t.split(rows) for t in (answers, mask, logprob, rewards)))

@@ -26,7 +26,7 @@ from record import record
 from rollouts import Rollout, Sampler, held_out_accuracy
 from settings import Settings
 
-CHECKPOINT_EVERY = 10
+CHECKPOINT_EVERY = 5
 
 Line = dict[str, Any]
 
@@ -34,14 +34,17 @@ Line = dict[str, Any]
 def read_log(path: pathlib.Path, settings: Settings) -> list[Line]:
     """The lines of a log behind its first; refuses a log of other settings."""
     lines = [json.loads(line) for line in path.read_text().splitlines()]
-    found = lines[0]["settings"]
+    _check_settings(path, lines[0]["settings"], settings)
+    return lines[1:]
+
+
+def _check_settings(path: pathlib.Path, found: dict[str, Any], settings: Settings) -> None:
     for key, expected in asdict(settings).items():
         if found.get(key) != expected:
             raise SystemExit(
                 f"study-llm: {path}: {key}: expected {expected!r}, found {found.get(key)!r}; "
-                "move the log away to make this run anew"
+                "move the file away to make this run anew"
             )
-    return lines[1:]
 
 
 class Run:
@@ -58,10 +61,15 @@ class Run:
         self._learner = Learner(copy.deepcopy(base), settings)
         self._waiting: collections.deque[Rollout] = collections.deque()
         self._lines: list[Line] = []
+        if self._checkpoint.exists():
+            self._resume()
+
+    def updates_done(self) -> int:
+        return max(0, len(self._lines) - 1)
 
     def train(self, step: Callable[[Line], None]) -> None:
         """All updates that are left; `step` is told each one's line of the log."""
-        if not self._resume():
+        if not self._lines:
             self._begin()
         while len(self._lines) <= self.settings.updates:
             self._lines.append(self._update(len(self._lines)))
@@ -110,6 +118,7 @@ class Run:
     def _save(self) -> None:
         learner = self._learner
         state = {
+            "settings": asdict(self.settings),
             "policy": learner.policy.state_dict(),
             "optimizer": learner.optimizer.state_dict(),
             "waiting": [vars(rollout) for rollout in self._waiting],
@@ -119,13 +128,10 @@ class Run:
         torch.save(state, half)
         half.replace(self._checkpoint)
 
-    def _resume(self) -> bool:
-        if not self._checkpoint.exists():
-            return False
-        read_log(self._partial, self.settings)
+    def _resume(self) -> None:
         state = torch.load(self._checkpoint)
+        _check_settings(self._checkpoint, state["settings"], self.settings)
         self._learner.policy.load_state_dict(state["policy"])
         self._learner.optimizer.load_state_dict(state["optimizer"])
         self._waiting.extend(Rollout(**fields) for fields in state["waiting"])
         self._lines = state["lines"]
-        return True

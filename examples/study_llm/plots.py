@@ -1,0 +1,72 @@
+# Copyright 2026 The M2PO plugin authors
+# SPDX-License-Identifier: Apache-2.0
+
+"""The data that gnuplot draws, and the calls of it."""
+
+from __future__ import annotations
+
+import pathlib
+import statistics
+import subprocess
+from collections.abc import Mapping, Sequence
+
+from run import Line
+from settings import Settings
+from words import Words
+
+#: A batch's accuracy jumps by the luck of its few questions.
+SMOOTHED = 5
+
+
+def draw_curves(runs: Mapping[Settings, Sequence[Line]], path: pathlib.Path) -> None:
+    """PATH.svg and PATH.png: a colour for each algorithm and setting, a line for each seed."""
+    if not runs:
+        return
+    titles = list(dict.fromkeys(map(_title, runs)))
+    blocks = ["\n".join("\t".join(row) for row in _rows(log)) for log in runs.values()]
+    path.with_suffix(".tsv").write_text("\n\n\n".join(blocks) + "\n")
+    styles = [str(titles.index(_title(settings)) + 1) for settings in runs]
+    firsts = [str(styles.index(str(style + 1))) for style in range(len(titles))]
+    _gnuplot("curves", path, titles="|".join(titles), styles=" ".join(styles), firsts=" ".join(firsts))
+
+
+def _title(settings: Settings) -> str:
+    return f"{settings.algorithm}, staleness {settings.staleness}, lr {settings.learning_rate:g}"
+
+
+def _rows(log: Sequence[Line]) -> list[list[str]]:
+    rows = []
+    for i, line in enumerate(log):
+        row = [str(line["update"]), f"{line.get('accuracy', float('nan')):.4g}"]
+        if i == 0:
+            row += ["nan"] * 4
+        else:
+            recent = [each["fresh_reward"] for each in log[max(1, i - SMOOTHED + 1) : i + 1]]
+            lost = line["masked_fraction"] + line["clip_fraction"]
+            row += [f"{value:.4g}" for value in (statistics.fmean(recent), line["m2_before"], lost, line["ratio_max"])]
+        rows.append(row)
+    return rows
+
+
+def draw_words(words: Words, most: int, path: pathlib.Path) -> None:
+    """PATH.svg and PATH.png: how often each of the most dropped tokens stays and goes."""
+    rows = []
+    for text in words.most_dropped(most):
+        lost = words.dropped[text]
+        rows.append(f"{_label(text)}\t{lost}\t{words.valid[text] - lost}")
+    path.with_suffix(".tsv").write_text("\n".join(rows) + "\n")
+    _gnuplot("words", path)
+
+
+def _label(text: str) -> str:
+    """A space that begins a token, and the end of a line, in sight."""
+    return '"' + text.replace(" ", "␣").replace("\n", "⏎").replace('"', "'").replace("<|im_end|>", "end") + '"'
+
+
+def _gnuplot(script: str, plot_to: pathlib.Path, **variables: str) -> None:
+    given = {"data": str(plot_to.with_suffix(".tsv")), "plot_to": str(plot_to), **variables}
+    assignments = "; ".join(f"{name}='{value}'" for name, value in given.items())
+    path = pathlib.Path(__file__).with_name(f"{script}.gp")
+    done = subprocess.run(["gnuplot", "-e", assignments, path], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise OSError(f"{plot_to}: gnuplot failed: {done.stderr.strip()}")
