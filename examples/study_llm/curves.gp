@@ -1,12 +1,11 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# gnuplot -e "data='FILE'; plot_to='PATH'; titles='A|B'; styles='1 2 1 2'; firsts='0 1'" curves.gp
+# gnuplot -e "data='FILE'; plot_to='PATH'; titles='"A" "B"'; styles='1 2 1'" curves.gp
 #
 # Draws PATH.svg and PATH.png. FILE has a block for each run, whose columns are update, held-out accuracy, accuracy of
-# fresh rollouts, m2, share of tokens without a gradient, largest ratio (nan where not measured). `styles` has each
-# run's line style, which is that of its title; `firsts` the first run of each title. Colours of Okabe and Ito, and a
-# dash each.
+# fresh rollouts, m2, share of tokens without a gradient (nan where not measured). `styles` has the number of each
+# run's title. Colours of Okabe and Ito, and a dash each.
 
 set style line 1 linecolor rgb '#0072B2' linewidth 2 dashtype 1
 set style line 2 linecolor rgb '#D55E00' linewidth 2 dashtype (14,4)
@@ -20,13 +19,6 @@ set rmargin 3
 set bmargin 3.5
 set tmargin 2.5
 runs = words(styles)
-array split_titles[words(firsts)]
-left = titles . '|'
-do for [i = 1:words(firsts)] {
-  cut = strstrt(left, '|')
-  split_titles[i] = left[1:cut - 1]
-  left = left[cut + 1:*]
-}
 
 do for [format in "svg png"] {
   if (format eq "svg") {
@@ -43,7 +35,7 @@ do for [format in "svg png"] {
   set xrange [0:1]
   set yrange [0:1]
   set key center center horizontal reverse Left samplen 4 maxcols 2
-  plot for [i = 1:words(firsts)] NaN with lines linestyle i title split_titles[i] noenhanced
+  plot for [i = 1:words(titles)] NaN with lines linestyle i title word(titles, i) noenhanced
 
   unset key
   set border 3 linecolor rgb '#606060'

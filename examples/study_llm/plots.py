@@ -26,8 +26,7 @@ def draw_curves(runs: Mapping[Settings, Sequence[Line]], path: pathlib.Path) -> 
     blocks = ["\n".join("\t".join(row) for row in _rows(log)) for log in runs.values()]
     path.with_suffix(".tsv").write_text("\n\n\n".join(blocks) + "\n")
     styles = [str(titles.index(_title(settings)) + 1) for settings in runs]
-    firsts = [str(styles.index(str(style + 1))) for style in range(len(titles))]
-    _gnuplot("curves", path, titles="|".join(titles), styles=" ".join(styles), firsts=" ".join(firsts))
+    _gnuplot("curves", path, titles=" ".join(f'"{title}"' for title in titles), styles=" ".join(styles))
 
 
 def _title(settings: Settings) -> str:
@@ -39,11 +38,11 @@ def _rows(log: Sequence[Line]) -> list[list[str]]:
     for i, line in enumerate(log):
         row = [str(line["update"]), f"{line.get('accuracy', float('nan')):.4g}"]
         if i == 0:
-            row += ["nan"] * 4
+            row += ["nan"] * 3
         else:
             recent = [each["fresh_reward"] for each in log[max(1, i - SMOOTHED + 1) : i + 1]]
             lost = line["masked_fraction"] + line["clip_fraction"]
-            row += [f"{value:.4g}" for value in (statistics.fmean(recent), line["m2_before"], lost, line["ratio_max"])]
+            row += [f"{value:.4g}" for value in (statistics.fmean(recent), line["m2_before"], lost)]
         rows.append(row)
     return rows
 

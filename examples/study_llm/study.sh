@@ -29,5 +29,7 @@ python=build/venv-llm/bin/python
 if [ "$mode" = check ]; then
   exec $python examples/study_llm/check.py
 fi
-mkdir -p "$BUILD/study-llm"
-exec $python examples/study_llm/study.py "$mode" "$BUILD/study-llm"
+directory=$BUILD/study-llm
+[ "$mode" != quick ] || directory=$BUILD/study-llm-quick
+mkdir -p "$directory"
+exec $python examples/study_llm/study.py "$mode" "$directory"
