@@ -3,7 +3,7 @@
 
 """Reinforcement learning of a small language model from old rollouts, with and without a mask.
 
-usage: study.py full|search|report|quick DIRECTORY     through study.sh, which sets the environment up
+usage: study.py all|search|report|quick DIRECTORY     through study.sh, which sets the environment up
 
 Makes the runs that DIRECTORY/runs does not have yet, then tables and plots in DIRECTORY/report.
 """
@@ -28,7 +28,7 @@ from settings import Settings
 THREADS = 2  # the same bits wherever there are as many
 
 MODES = {
-    "full": {"Comparison": experiments.COMPARISON, "Search": experiments.SEARCH},
+    "all": {"Comparison": experiments.COMPARISON, "Search": experiments.SEARCH},
     "search": {"Search": experiments.SEARCH},
     "quick": {"Quick": experiments.QUICK},
 }
@@ -62,7 +62,7 @@ def train(runs: Sequence[Settings], directory: pathlib.Path) -> None:
 def main(mode: str, directory: pathlib.Path) -> int:
     torch.set_num_threads(THREADS)
     logging.disable_progress_bar()
-    parts = MODES["full" if mode == "report" else mode]
+    parts = MODES["all" if mode == "report" else mode]
     if mode != "report":
         train(list(dict.fromkeys(settings for runs in parts.values() for settings in runs)), directory)
     print(report.make(parts, directory), end="")

@@ -2,7 +2,7 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 #
-# usage: study.sh [full|search|report|quick|check]
+# usage: study.sh [all|search|report|quick|check]
 #
 # Trains SmolLM2-135M-Instruct with the plugin in $BUILD, from rollouts that are many updates old; `make study-llm`
 # calls it. The environment with torch, transformers and the model is made by the first run. README.md beside this
@@ -10,11 +10,11 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
-mode=${1:-full}
+mode=${1:-all}
 case $mode in
-full | search | report | quick | check) ;;
+all | search | report | quick | check) ;;
 *)
-  echo "study-llm: STUDY: expected full, search, report, quick or check, found \"$mode\"" >&2
+  echo "study-llm: STUDY: expected all, search, report, quick or check, found \"$mode\"" >&2
   exit 2
   ;;
 esac
