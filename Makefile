@@ -290,7 +290,7 @@ study: all
 # A language model, in the environment build/venv-llm, made by the first run.
 .PHONY: study-llm
 study-llm: all
-	$(quiet)BUILD='$(abspath $(BUILD))' examples/study_llm/study.sh
+	$(quiet)BUILD='$(abspath $(BUILD))' examples/study_llm/study.sh $(filter-out all,$(STUDY))
 
 .PHONY: fixtures
 fixtures: $(fixtures) $(host_fixtures) $(plugin_fixtures)
