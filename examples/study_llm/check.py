@@ -104,7 +104,10 @@ def _log(settings: Settings, base: LlamaForCausalLM, tokenizer: object, stop_at:
             raise Stopped
 
     # A reward that random answers earn.
-    with tempfile.TemporaryDirectory() as name, mock.patch.object(task, "grade", lambda _, text: float(len(text) % 2)):
+    with (
+        tempfile.TemporaryDirectory() as name,
+        mock.patch.object(task, "grade", lambda _, text: float(len(text) % 2)),
+    ):
         directory = pathlib.Path(name)
         if stop_at is not None:
             try:

@@ -57,9 +57,9 @@ do for [format in "svg png"] {
 
   set origin 0, 0
   set title 'm2 before the selection'
-  set yrange [1e-3:*]
+  set yrange [1e-2:*]
   set logscale y
-  plot for [r = 1:runs] data index r - 1 using 1:($4 > 1e-3 ? $4 : 1/0) with lines linestyle int(word(styles, r))
+  plot for [r = 1:runs] data index r - 1 using 1:($4 > 1e-2 ? $4 : 1/0) with lines linestyle int(word(styles, r))
 
   set origin 0.5, 0
   set title 'Tokens without a gradient: masked or clipped'

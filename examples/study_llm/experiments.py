@@ -11,8 +11,11 @@ STALENESS = 16
 LEARNING_RATE = 3e-5
 SEEDS = (1, 2)
 
-#: Where does training without a mask become unstable?
-SEARCH = [Settings("no_mask", 16, learning_rate, seed=1) for learning_rate in (3e-5, 1e-4)]
+#: Where does training without a mask become unstable? And where it never learns, does it with one?
+SEARCH = [
+    Settings(algorithm, STALENESS, learning_rate, seed=1)
+    for algorithm, learning_rate in (("no_mask", 3e-5), ("no_mask", 1e-4), ("m2po", 1e-4))
+]
 
 #: What do the algorithms make of that place?
 COMPARISON = [

@@ -33,17 +33,19 @@ def _title(settings: Settings) -> str:
     return f"{settings.algorithm}, staleness {settings.staleness}, lr {settings.learning_rate:g}"
 
 
+def smoothed(updates: Sequence[Line]) -> list[float]:
+    """Accuracy of fresh rollouts, after each update the mean of the last ones."""
+    rewards = [line["fresh_reward"] for line in updates]
+    return [statistics.fmean(rewards[max(0, end - SMOOTHED) : end]) for end in range(1, len(rewards) + 1)]
+
+
 def _rows(log: Sequence[Line]) -> list[list[str]]:
-    rows = []
-    for i, line in enumerate(log):
-        row = [str(line["update"]), f"{line.get('accuracy', float('nan')):.4g}"]
-        if i == 0:
-            row += ["nan"] * 3
-        else:
-            recent = [each["fresh_reward"] for each in log[max(1, i - SMOOTHED + 1) : i + 1]]
-            lost = line["masked_fraction"] + line["clip_fraction"]
-            row += [f"{value:.4g}" for value in (statistics.fmean(recent), line["m2_before"], lost)]
-        rows.append(row)
+    base, *updates = log
+    rows = [[str(base["update"]), f"{base['accuracy']:.4g}", "nan", "nan", "nan"]]
+    for line, reward in zip(updates, smoothed(updates)):
+        accuracy = line.get("accuracy", float("nan"))
+        lost = line["masked_fraction"] + line["clip_fraction"]
+        rows.append([str(line["update"]), *(f"{value:.4g}" for value in (accuracy, reward, line["m2_before"], lost))])
     return rows
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import pathlib
 import statistics
@@ -38,20 +39,24 @@ _COLUMNS = (
     "seed",
     "held-out accuracy, last",
     "best",
-    "at the end",
-    "sampled accuracy",
+    "over the run",
+    "sampled accuracy, last",
+    "over the run",
+    "largest fall",
     "m2 before",
     "masked",
     "clipped",
     "largest ratio",
+    "largest gradient norm",
     "s an update",
 )
 
 _LEGEND = f"""\
 Held-out accuracy is of greedy answers to 20 questions that were never trained on: the mean of the last
-{LAST_EVALUATIONS} evaluations, the best one and the one after the last update. Sampled accuracy: of fresh answers
-to training questions, mean of the last {LAST_UPDATES} updates, as are m2 before the selection, and the shares of
-valid tokens that are masked and clipped. Largest ratio: of the whole run."""
+{LAST_EVALUATIONS} evaluations, the best one, and the mean of all but the base policy's. Sampled accuracy is of fresh
+answers to training questions: the mean of the last {LAST_UPDATES} updates, that of all, and the largest fall from an
+earlier mean of {plots.SMOOTHED} batches to a later one. m2 before the selection, and the shares of valid tokens that are
+masked and clipped, are means of the last {LAST_UPDATES} updates too. Largest ratio and gradient norm: of the whole run."""
 
 Runs = dict[Settings, list[Line]]
 
@@ -63,7 +68,7 @@ def finished(settings: Sequence[Settings], directory: pathlib.Path) -> Runs:
 
 
 def make(parts: dict[str, Sequence[Settings]], directory: pathlib.Path) -> str:
-    """Writes DIRECTORY/report and gives its tables. `parts`: the runs, by heading."""
+    """Writes DIRECTORY/report and gives its tables. `parts`: the runs, by heading; words are those of the first."""
     to = directory / "report"
     to.mkdir(exist_ok=True)
     every = {heading: finished(settings, directory) for heading, settings in parts.items()}
@@ -74,8 +79,7 @@ def make(parts: dict[str, Sequence[Settings]], directory: pathlib.Path) -> str:
         if missing:
             lines += ["", f"Missing: {', '.join(missing)}."]
         plots.draw_curves(runs, to / heading.lower().replace(" ", "-"))
-    batches = sorted((directory / "runs" / "batches").glob("m2po-*.safetensors"))
-    counted = words.count(batches)
+    counted = words.count(_batches_of_m2po(next(iter(every.values())), directory))
     if counted.dropped:
         lines += ["", "## Dropped words", "", *_words_table(counted)]
         plots.draw_words(counted, MOST_WORDS, to / "words")
@@ -83,6 +87,13 @@ def make(parts: dict[str, Sequence[Settings]], directory: pathlib.Path) -> str:
     (to / "tables.md").write_text(tables)
     (to / "runs.json").write_text(_curves({run: log for runs in every.values() for run, log in runs.items()}))
     return tables
+
+
+def _batches_of_m2po(runs: Runs, directory: pathlib.Path) -> list[pathlib.Path]:
+    names = [settings.name() for settings in runs if settings.algorithm == "m2po"]
+    return [
+        path for name in names for path in sorted((directory / "runs" / "batches").glob(f"{name}-u*.safetensors"))
+    ]
 
 
 def evaluations(log: Sequence[Line]) -> list[tuple[int, float]]:
@@ -96,17 +107,33 @@ def _table(runs: Runs) -> Iterator[str]:
     yield _row(*_COLUMNS)
     yield _row("---", *["---:"] * (len(_COLUMNS) - 1))
     for settings, log in runs.items():
-        accuracy = [value for _, value in evaluations(log)]
-        yield _row(
-            f"{settings.algorithm}, staleness {settings.staleness}, learning rate {settings.learning_rate:g}",
-            str(settings.seed),
-            f"{statistics.fmean(accuracy[-LAST_EVALUATIONS:]):.3f}",
-            f"{max(accuracy):.2f}",
-            f"{accuracy[-1]:.2f}",
-            *(f"{_late(log, name):.3f}" for name in ("fresh_reward", "m2_before", "masked_fraction", "clip_fraction")),
-            f"{max(line['ratio_max'] for line in log[1:]):.3g}",
-            f"{statistics.fmean(line['seconds'] for line in log[1:]):.1f}",
-        )
+        yield _row(_title(settings), str(settings.seed), *_numbers(log))
+
+
+def _title(settings: Settings) -> str:
+    return f"{settings.algorithm}, staleness {settings.staleness}, learning rate {settings.learning_rate:g}"
+
+
+def _numbers(log: Sequence[Line]) -> Iterator[str]:
+    updates = log[1:]
+    accuracy = [value for _, value in evaluations(log)]
+    yield f"{statistics.fmean(accuracy[-LAST_EVALUATIONS:]):.3f}"
+    yield f"{max(accuracy):.2f}"
+    yield f"{statistics.fmean(accuracy[1:]):.3f}"
+    yield f"{_late(log, 'fresh_reward'):.3f}"
+    yield f"{statistics.fmean(line['fresh_reward'] for line in updates):.3f}"
+    yield f"{_largest_fall(plots.smoothed(updates)):.3f}"
+    for name in ("m2_before", "masked_fraction", "clip_fraction"):
+        yield f"{_late(log, name):.3f}"
+    for name in ("ratio_max", "gradient_norm"):
+        yield f"{max(line[name] for line in updates):.3g}"
+    yield f"{statistics.fmean(line['seconds'] for line in updates):.1f}"
+
+
+def _largest_fall(curve: Sequence[float]) -> float:
+    # The first means are of fewer batches.
+    whole = curve[plots.SMOOTHED - 1 :]
+    return max((best - value for best, value in zip(itertools.accumulate(whole, max), whole)), default=0.0)
 
 
 def _late(log: Sequence[Line], name: str) -> float:

@@ -95,7 +95,7 @@ def held_out_accuracy(policy: LlamaForCausalLM, tokenizer: PreTrainedTokenizerBa
 
 
 class Sampler:
-    """What it draws depends on the seed, the batch and the policy alone: runs with one seed ask the same questions."""
+    """Which questions it asks depends on the seed and the batch alone, never on the algorithm."""
 
     def __init__(self, settings: Settings, tokenizer: PreTrainedTokenizerBase) -> None:
         self._settings = settings
