@@ -13,7 +13,7 @@ Value = Union[str, int, float, None]
 Settings = dict[str, Value]  # of rft-train: config key to value
 
 TAU = "algorithm.policy_loss_fn_args.m2_threshold"
-SURROGATE = "algorithm.policy_loss_fn_args.surrogate"
+CLIP = "algorithm.policy_loss_fn_args.log_ratio_clip"
 RATE = "trainer.learning_rate"
 WARM = "warm_start.target_accuracy"
 DIGITS = "task.digits"
@@ -151,6 +151,16 @@ FULL = (
         staleness=(0, 256),
         algorithms=("grpo", "none", "m2po"),
         seeds=5,
+    ),
+    Experiment(
+        name="bound",
+        question="Does it help to bound the ratios of the tokens that Algorithm 1 leaves alone?",
+        task="word_problems",
+        staleness=(256,),
+        algorithms=("m2po",),
+        seeds=5,
+        variants=_one_at_a_time(CLIP, "log_ratio_clip", (20, 2, 1)),
+        series="variant",
     ),
     Experiment(
         name="threshold",
