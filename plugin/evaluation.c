@@ -215,7 +215,7 @@ static bool compute_fast(const m2po_evaluation *job, int64_t start, int64_t coun
 {
   m2po_stage stage;
   m2po_block block;
-  if (!m2po_stage_load(&job->batch, &job->pair, &job->keep, start, count, &stage, &block)) {
+  if (!m2po_stage_load(&job->source, start, count, &stage, &block)) {
     return false;
   }
   float copy[M2PO_BLOCK];
@@ -397,6 +397,7 @@ int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batc
   }
   if (suits_kernels(job)) {
     job->kernels = instance->kernels;
+    job->source = m2po_source_of(&job->batch, &job->pair, &job->keep);
     job->formula = (m2po_formula){(float)job->config->log_ratio_clip, (float)job->weights.each};
   }
   const int64_t tokens = job->weights.valid != 0 ? job->weights.valid : job->batch.count;

@@ -27,9 +27,10 @@ typedef struct m2po_evaluation {
   const m2po_kernels *kernels; ///< NULL where they can't compute this
   m2po_formula formula;        ///< for the kernels
   rft_batch_view batch;
-  rft_view keep;     ///< absent: all valid tokens are kept
-  rft_view gradient; ///< absent: not wanted
-  m2po_pair pair;    ///< logprob relative to proximal_logprob or old_logprob
+  rft_view keep;      ///< absent: all valid tokens are kept
+  rft_view gradient;  ///< absent: not wanted
+  m2po_pair pair;     ///< logprob relative to proximal_logprob or old_logprob
+  m2po_source source; ///< of the three, for the kernels
   m2po_weights weights;
   bool measures;    ///< metrics are wanted
   bool rehearsal;   ///< finds faults, writes nothing

@@ -107,8 +107,6 @@ typedef struct one_pass {
   m2po_cut cut;
 } one_pass;
 
-static const rft_view every_token = {.element = RFT_ELEMENT_UNSUPPORTED};
-
 static bool add_open(token_range *range, float square, float advantage)
 {
   m2po_tally_add(&range->open, (double)square, false);
@@ -169,8 +167,7 @@ static bool do_block(one_pass *job, token_range *range, int64_t start, int64_t c
   uint8_t keep_copy[M2PO_BLOCK];
   float *const slope = m2po_evaluation_place(evaluation, start, count, slope_copy);
   uint8_t *const keep = count == M2PO_BLOCK ? job->keep + start : keep_copy;
-  if (!m2po_stage_load(&evaluation->batch, &evaluation->pair, &every_token, start, count, &stage,
-                       &block)) {
+  if (!m2po_stage_load(&evaluation->source, start, count, &stage, &block)) {
     return false;
   }
   const m2po_bracket bracket = {job->bracket.low, job->bracket.high, range->least};

@@ -35,9 +35,12 @@ typedef struct gathering {
   m2po_bracket bracket;        ///< for them: candidates are open
   rft_batch_view batch;
   m2po_pair pair; ///< the policy that m compares, relative to the behavior policy
+  m2po_source source;
   m2po_gathered *gathered;
   token_range *ranges;
 } gathering;
+
+static const rft_view every_token = {.element = RFT_ELEMENT_UNSUPPORTED};
 
 // One multiplication, rounded once.
 static double square(double d, bool wide)
@@ -184,12 +187,11 @@ static bool add_candidates(const gathering *job, token_range *range, int64_t sta
 static bool read_fast(const gathering *job, token_range *range, int64_t start, int64_t count,
                       bool *done)
 {
-  const rft_view all = {.element = RFT_ELEMENT_UNSUPPORTED};
   m2po_stage stage;
   m2po_block block;
   m2po_sighting sighting;
   *done = false;
-  if (!m2po_stage_load(&job->batch, &job->pair, &all, start, count, &stage, &block)) {
+  if (!m2po_stage_load(&job->source, start, count, &stage, &block)) {
     return true;
   }
   job->kernels->sight(&block, &job->bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
@@ -338,6 +340,7 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
   const float bound = m2po_candidate_bound(rule);
   job.bracket = (m2po_bracket){bound, FLT_MAX, m2po_tally_safe_least(bound)};
   job.kernels = m2po_stage_fits(&job.batch, &job.pair) ? instance->kernels : NULL;
+  job.source = m2po_source_of(&job.batch, &job.pair, &every_token);
   const size_t words = (size_t)(job.batch.count / M2PO_WORD_BITS) + 1;
   *gathered = (m2po_gathered){.rows = job.batch.rows,
                               .columns = job.batch.columns,

@@ -88,9 +88,12 @@ static inline void conclude(m2po_sighting *sighting, const running_totals *total
   sighting->plain = all_finite(totals->sizes);
 }
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first bits of a word come first");
+
 static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const words flags[VECTORS])
 {
-  bits[i / M2PO_WORD_BITS] |= (uint64_t)bits_of(flags) << (i % M2PO_WORD_BITS);
+  const uint16_t found = (uint16_t)bits_of(flags);
+  memcpy((uint8_t *)bits + i / 8, &found, sizeof found);
 }
 
 SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *bracket, bool all,
@@ -99,8 +102,6 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
   running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
-  memset(sighting->valid, 0, sizeof sighting->valid);
-  memset(sighting->open, 0, sizeof sighting->open);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     words valid[VECTORS];
     words open[VECTORS];
@@ -271,7 +272,6 @@ SPECIALIZED void step_tokens(const m2po_block *block, const m2po_bracket *bracke
   const formula_vector constants = constants_of(formula);
   part_sums sums = {{{0}}};
   running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
-  memset(sighting->open, 0, sizeof sighting->open);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     lanes advantage;
     lanes log_ratio;

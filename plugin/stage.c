@@ -72,25 +72,42 @@ m2po_block m2po_stage_block(const m2po_stage *stage)
   return (m2po_block){stage->policy, stage->reference, stage->advantages, stage->mask, stage->mask};
 }
 
+// NULL: not as kernels want them.
+static const float *flat_floats(const rft_view *view)
+{
+  return view->element == RFT_ELEMENT_FLOAT32 && m2po_stage_is_flat(view)
+             ? (const float *)(const void *)view->data
+             : NULL;
+}
+
+static const uint8_t *flat_flags(const rft_view *view)
+{
+  return rft_element_size(view->element) == 1 && m2po_stage_is_flat(view) ? view->data : NULL;
+}
+
+m2po_source m2po_source_of(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep)
+{
+  return (m2po_source){.batch = batch,
+                       .pair = pair,
+                       .keep = keep,
+                       .policy = flat_floats(pair->policy),
+                       .reference = flat_floats(pair->reference),
+                       .advantages =
+                           batch->advantages_by_sequence ? NULL : flat_floats(&batch->advantages),
+                       .mask = flat_flags(&batch->mask),
+                       .kept = rft_view_present(keep) ? flat_flags(keep) : NULL};
+}
+
 static const float *load_floats(const rft_view *view, int64_t start, int64_t count, float *copy)
 {
-  const unsigned char *const in_place =
-      view->element == RFT_ELEMENT_FLOAT32 ? m2po_stage_in_place(view, start, count) : NULL;
-  if (in_place != NULL) {
-    return (const float *)(const void *)in_place;
-  }
   copy_floats(view, start, count, copy);
   memset(copy + count, 0, (size_t)(M2PO_BLOCK - count) * sizeof copy[0]);
   return copy;
 }
 
 static const float *load_advantages(const rft_batch_view *batch, int64_t start, int64_t count,
-                                    m2po_stage *stage)
+                                    float *copy)
 {
-  if (!batch->advantages_by_sequence) {
-    return load_floats(&batch->advantages, start, count, stage->advantages);
-  }
-  float *const copy = stage->advantages;
   copy_advantages(batch, start, count, copy);
   memset(copy + count, 0, (size_t)(M2PO_BLOCK - count) * sizeof copy[0]);
   return copy;
@@ -99,26 +116,36 @@ static const float *load_advantages(const rft_batch_view *batch, int64_t start, 
 // NULL: a float mask holds something other than 0 and 1.
 static const uint8_t *load_flags(const rft_view *view, int64_t start, int64_t count, uint8_t *copy)
 {
-  const uint8_t *const in_place =
-      rft_element_size(view->element) == 1 ? m2po_stage_in_place(view, start, count) : NULL;
-  if (in_place != NULL) {
-    return in_place;
-  }
   const bool good = copy_flags(view, start, count, copy);
   memset(copy + count, 0, (size_t)(M2PO_BLOCK - count));
   return good ? copy : NULL;
 }
 
-bool m2po_stage_load(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep,
-                     int64_t start, int64_t count, m2po_stage *stage, m2po_block *block)
+bool m2po_stage_load(const m2po_source *source, int64_t start, int64_t count, m2po_stage *stage,
+                     m2po_block *block)
 {
-  block->mask = load_flags(&batch->mask, start, count, stage->mask);
+  const bool whole = count == M2PO_BLOCK;
+  block->mask = whole && source->mask != NULL
+                    ? source->mask + start
+                    : load_flags(&source->batch->mask, start, count, stage->mask);
   if (block->mask == NULL) {
     return false;
   }
-  block->policy = load_floats(pair->policy, start, count, stage->policy);
-  block->reference = load_floats(pair->reference, start, count, stage->reference);
-  block->advantages = load_advantages(batch, start, count, stage);
-  block->keep = rft_view_present(keep) ? load_flags(keep, start, count, stage->keep) : block->mask;
+  block->policy = whole && source->policy != NULL
+                      ? source->policy + start
+                      : load_floats(source->pair->policy, start, count, stage->policy);
+  block->reference = whole && source->reference != NULL
+                         ? source->reference + start
+                         : load_floats(source->pair->reference, start, count, stage->reference);
+  block->advantages = whole && source->advantages != NULL
+                          ? source->advantages + start
+                          : load_advantages(source->batch, start, count, stage->advantages);
+  if (!rft_view_present(source->keep)) {
+    block->keep = block->mask;
+  } else {
+    block->keep = whole && source->kept != NULL
+                      ? source->kept + start
+                      : load_flags(source->keep, start, count, stage->keep);
+  }
   return true;
 }

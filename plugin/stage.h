@@ -22,11 +22,26 @@ typedef struct m2po_stage {
 /// Do the values of a batch fit float32, and is d computed in it?
 bool m2po_stage_fits(const rft_batch_view *batch, const m2po_pair *pair);
 
-/// Loads positions [start, start + count), count <= M2PO_BLOCK, of a batch that fits; beyond them
-/// the block has mask 0. `keep`: the mask of kept tokens, absent where every valid one is. False:
-/// the mask holds what no mask may.
-bool m2po_stage_load(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep,
-                     int64_t start, int64_t count, m2po_stage *stage, m2po_block *block);
+/// Where a batch's blocks come from: what lies flat, as kernels want it, is read in place.
+typedef struct m2po_source {
+  const rft_batch_view *batch;
+  const m2po_pair *pair;
+  const rft_view *keep; ///< the mask of kept tokens, absent where every valid one is
+  const float *policy;  ///< [positions], these too; NULL: to be copied
+  const float *reference;
+  const float *advantages;
+  const uint8_t *mask;
+  const uint8_t *kept;
+} m2po_source;
+
+/// Of a batch that fits. What it points to has to stay.
+m2po_source m2po_source_of(const rft_batch_view *batch, const m2po_pair *pair,
+                           const rft_view *keep);
+
+/// Loads positions [start, start + count), count <= M2PO_BLOCK; beyond them the block has mask 0.
+/// False: the mask holds what no mask may.
+bool m2po_stage_load(const m2po_source *source, int64_t start, int64_t count, m2po_stage *stage,
+                     m2po_block *block);
 
 /// Copies positions [start, start + count) to places [at, at + count) of a stage, as
 /// m2po_stage_load would.

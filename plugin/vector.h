@@ -32,7 +32,7 @@
 #define VECTOR_BYTES (4 * VECTOR_FLOATS)
 
 /// Loops take this many tokens at a time, and sums have this many parts, whatever the vectors.
-enum { LANES = 32, VECTORS = LANES / VECTOR_FLOATS };
+enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
 
 #define EACH_VECTOR for (int v = 0; v < VECTORS; ++v)
 
@@ -66,13 +66,11 @@ static inline floats masked(words where, floats values)
 /// For each of LANES bytes 1 where it is not 0, else 0.
 static inline void store_nonzero(uint8_t *to, const uint8_t *from)
 {
-  typedef uint8_t bytes __attribute__((vector_size(16)));
-  for (int i = 0; i < LANES; i += 16) {
-    bytes values;
-    memcpy(&values, from + i, sizeof values);
-    values = (bytes)(values != 0) & 1;
-    memcpy(to + i, &values, sizeof values);
-  }
+  typedef uint8_t bytes __attribute__((vector_size(LANES)));
+  bytes values;
+  memcpy(&values, from, sizeof values);
+  values = (bytes)(values != 0) & 1;
+  memcpy(to, &values, sizeof values);
 }
 
 #ifdef __SSE2__
@@ -130,8 +128,7 @@ static inline floats largest_of(floats left, floats right)
 /// One bit an element, the first lowest.
 static inline uint32_t bits_of(const words flags[VECTORS])
 {
-  return (uint32_t)_mm512_movepi32_mask((__m512i)flags[0]) |
-         (uint32_t)_mm512_movepi32_mask((__m512i)flags[1]) << VECTOR_FLOATS;
+  return (uint32_t)_mm512_movepi32_mask((__m512i)flags[0]);
 }
 
 /// One byte an element: 1 where the flag is set, else 0.
@@ -187,24 +184,20 @@ static inline floats largest_of(floats left, floats right)
   return (floats)_mm256_max_ps((__m256)left, (__m256)right);
 }
 
-static inline __m256i bytes_of(const words flags[VECTORS])
-{
-  const __m256i low = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
-  const __m256i high = _mm256_packs_epi32((__m256i)flags[2], (__m256i)flags[3]);
-  // Packing works within each half: put the quarters back in order.
-  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-  return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
-}
-
 static inline uint32_t bits_of(const words flags[VECTORS])
 {
-  return (uint32_t)_mm256_movemask_epi8(bytes_of(flags));
+  return (uint32_t)_mm256_movemask_ps((__m256)flags[0]) |
+         (uint32_t)_mm256_movemask_ps((__m256)flags[1]) << VECTOR_FLOATS;
 }
 
 static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 {
-  const __m256i bytes = _mm256_and_si256(bytes_of(flags), _mm256_set1_epi8(1));
-  _mm256_storeu_si256((__m256i *)address, bytes);
+  const __m256i mixed = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
+  // Packing works within each half: put the quarters back in order.
+  const __m256i narrow = _mm256_permute4x64_epi64(mixed, 0xD8);
+  const __m128i bytes =
+      _mm_packs_epi16(_mm256_castsi256_si128(narrow), _mm256_extracti128_si256(narrow, 1));
+  _mm_storeu_si128((__m128i *)address, _mm_and_si128(bytes, _mm_set1_epi8(1)));
 }
 
 static inline doubles widen_low(floats values)
@@ -254,7 +247,7 @@ static inline floats largest_of(floats left, floats right)
   return (floats)_mm_max_ps((__m128)left, (__m128)right);
 }
 
-static inline __m128i bytes_of(const words flags[4])
+static inline __m128i bytes_of(const words flags[VECTORS])
 {
   const __m128i low = _mm_packs_epi32((__m128i)flags[0], (__m128i)flags[1]);
   const __m128i high = _mm_packs_epi32((__m128i)flags[2], (__m128i)flags[3]);
@@ -263,15 +256,12 @@ static inline __m128i bytes_of(const words flags[4])
 
 static inline uint32_t bits_of(const words flags[VECTORS])
 {
-  return (uint32_t)_mm_movemask_epi8(bytes_of(flags)) |
-         (uint32_t)_mm_movemask_epi8(bytes_of(flags + 4)) << 16;
+  return (uint32_t)_mm_movemask_epi8(bytes_of(flags));
 }
 
 static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 {
-  const __m128i one = _mm_set1_epi8(1);
-  _mm_storeu_si128((__m128i *)address, _mm_and_si128(bytes_of(flags), one));
-  _mm_storeu_si128((__m128i *)(address + 16), _mm_and_si128(bytes_of(flags + 4), one));
+  _mm_storeu_si128((__m128i *)address, _mm_and_si128(bytes_of(flags), _mm_set1_epi8(1)));
 }
 
 static inline doubles widen_low(floats values)

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SUM_PARTS = 16 };
+enum { SUM_PARTS = 8 };
 
 /// A sum in parts, token i going to part i % SUM_PARTS, which are added up in halves.
 typedef struct part_sums {
