@@ -177,7 +177,7 @@ FULL = (
         question="Where do the algorithms come apart, and where does training without a trust region collapse?",
         task="addition",
         staleness=(256,),
-        algorithms=(ON_POLICY, "grpo", "none", "m2po"),
+        algorithms=("grpo", "none", "m2po", ON_POLICY),
         seeds=3,
         variants=_one_at_a_time(RATE, "learning rate", (3e-4, 1e-3, 2e-3, 3e-3)),
     ),
@@ -186,7 +186,7 @@ FULL = (
         question="Does it depend on where the policy starts, and on the length of the answers?",
         task="addition",
         staleness=(256,),
-        algorithms=(ON_POLICY, "grpo", "none", "m2po"),
+        algorithms=("grpo", "none", "m2po", ON_POLICY),
         seeds=2,
         variants={
             **_one_at_a_time(WARM, "warm start", (0.1, 0.6)),
