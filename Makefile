@@ -280,7 +280,7 @@ BENCH ?= full
 bench: libraries $(bench_library)
 	$(quiet)BUILD='$(abspath $(BUILD))' tests/bench/bench.sh $(BENCH)
 
-# STUDY=quick: a minute; STUDY=addition: one experiment; STUDY=report: of the runs that are there. What
+# STUDY=quick: seconds; STUDY=addition: one experiment; STUDY=report: of the runs that are there. What
 # was interrupted goes on.
 STUDY ?= all
 .PHONY: study
@@ -290,7 +290,7 @@ study: all
 # A language model, in the environment build/venv-llm, made by the first run.
 .PHONY: study-llm
 study-llm: all
-	$(quiet)BUILD='$(abspath $(BUILD))' examples/study_llm/study.sh $(filter-out all,$(STUDY))
+	$(quiet)BUILD='$(abspath $(BUILD))' examples/study_llm/study.sh '$(STUDY)'
 
 .PHONY: fixtures
 fixtures: $(fixtures) $(host_fixtures) $(plugin_fixtures)
@@ -349,7 +349,7 @@ help:
 	@echo 'make conformance our plugin, the template and the host against the rules of abi/README.md'
 	@echo 'make test-hosts  the adapters inside the real frameworks; HOSTS=verl: of one'
 	@echo 'make bench       the plugin beside the memory floor and others in torch; BENCH=quick: under a minute'
-	@echo 'make study       many training runs with the C trainer, tables, plots; STUDY=quick: a minute'
+	@echo 'make study       many training runs with the C trainer, tables, plots; STUDY=quick: seconds'
 	@echo 'make study-llm   the same question for a language model of 135 million parameters'
 	@echo 'make asan, tsan  the tests under AddressSanitizer and UBSan, under ThreadSanitizer'
 	@echo 'make lint        clang-format, clang-tidy, cppcheck'

@@ -117,6 +117,9 @@ remade() { # NAME SED-SCRIPT: changes what the first log says that it was made w
 remade 'a log of other settings is made again, and no other' 's/"trainer.updates": 100/"trainer.updates": 90/'
 remade 'so is a log of another plugin' 's/"libm2po_plugin.so": "./&0/'
 remade 'so is a log of another config file' 's/"config": "./&0/'
+sed -i '$d' "$runs/addition-grpo-s0-seed0.jsonl"
+remade 'so is a log that was cut' ''
+remade 'so is one whose record was cut' '$d'
 sed -i 's/"trainer.updates": 100/"trainer.updates": 90/' "$runs/addition-grpo-s0-seed0.json"
 mkdir "$scratch/other"
 cp -r "$scratch/study" "$scratch/other"

@@ -202,6 +202,9 @@ printf 'masked at 0.01: %s, at 0.001: %s, at null: %s\n' "$loose" "$tight" "$non
 awk -v a="$tight" -v b="$loose" -v c="$none" 'BEGIN { exit !(a > b && b > 0 && c == 0) }'
 report 'm2_threshold decides how many tokens are masked' $?
 
+refused 'a record of an update that never comes is refused' \
+  'output: config key "record_update": expected at most trainer.updates = 1, found 2' \
+  --record "$scratch/never" --record-update 2
 check 'a batch is recorded' run --updates 12 --log "$scratch/recorded" --record "$scratch/batch" \
   --record-update 12
 "$rft" evaluate "$scratch/batch" --plugins "$plugins" --micro-batches 4 --json \

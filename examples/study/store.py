@@ -1,10 +1,11 @@
 # Copyright 2026 The M2PO plugin authors
 # SPDX-License-Identifier: Apache-2.0
 
-"""Finished files, and beside each what it was made with: NAME.json, written last."""
+"""Finished files, and beside each what it was made with and its digest: NAME.json, written last."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import pathlib
@@ -24,10 +25,11 @@ class Store:
         return self._directory / f"{name}{self._ending}.partial"
 
     def record(self, name: str) -> dict[str, Any] | None:
-        """None where the file is not there whole."""
+        """None where the file is not there, or not as it was finished."""
         try:
-            return json.loads(self._record_path(name).read_text())
-        except FileNotFoundError:
+            record = json.loads(self._record_path(name).read_text())
+            return record if record["digest"] == digest(self.path(name)) else None
+        except (FileNotFoundError, ValueError, KeyError, TypeError):
             return None
 
     def has(self, name: str, made_with: dict[str, Any]) -> bool:
@@ -45,10 +47,15 @@ class Store:
     def keep(self, name: str, made_with: dict[str, Any], **more: Any) -> None:
         """The partial file is whole."""
         os.replace(self.partial(name), self.path(name))
-        write_whole(self._record_path(name), json.dumps({**more, "made_with": made_with}, indent=1) + "\n")
+        record = {**more, "digest": digest(self.path(name)), "made_with": made_with}
+        write_whole(self._record_path(name), json.dumps(record, indent=1) + "\n")
 
     def _record_path(self, name: str) -> pathlib.Path:
         return self._directory / f"{name}.json"
+
+
+def digest(path: pathlib.Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def write_whole(path: pathlib.Path, text: str) -> None:

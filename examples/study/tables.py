@@ -30,7 +30,7 @@ _COLUMNS = (
 _LEGEND = f"""\
 Final accuracy: the mean of the last {EVALUATIONS} evaluations of a run; here its mean over the seeds +- the standard
 deviation, and the least and most of a seed. Over the run: the mean of all evaluations. Fall: to the final
-accuracy from the base policy's or the best mean of {EVALUATIONS} evaluations. Updates to {REACHED}: the median of the
+accuracy from the first evaluation, after one update, or the best mean of {EVALUATIONS}. Updates to {REACHED}: the median of the
 seeds. Clipped, masked: part of the valid tokens. Unstable: runs that fell by more than {FALL} or ended early,
 because numbers overflowed; such an end counts as accuracy 0 from then on."""
 

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import pathlib
@@ -15,6 +14,7 @@ import subprocess
 from typing import Any
 
 from experiments import Run, Settings, Value
+from store import digest
 
 CONFIGS = pathlib.Path(__file__).parent.parent / "trainer"
 
@@ -42,12 +42,12 @@ class Trainer:
             partial = copy.with_suffix(".partial")
             shutil.copy2(source, partial)
             os.replace(partial, copy)
-        self._build = {copy.name: _digest(copy) for copy in files.values()}
+        self._build = {copy.name: digest(copy) for copy in files.values()}
         self._build["version"] = _output(self._program, "--version")
 
     def made_with(self, task: str, settings: Settings) -> dict[str, Any]:
         """All that the result of a run depends on, the kind of processor apart."""
-        return {"config": _digest(_config(task)), "build": self._build, "settings": settings}
+        return {"config": digest(_config(task)), "build": self._build, "settings": settings}
 
     def run_command(self, run: Run, base: pathlib.Path, log: pathlib.Path) -> list[str]:
         return [*self._command(run.task, run.settings, base), "--log", str(log)]
@@ -69,10 +69,6 @@ def is_overflow(message: str) -> bool:
 
 def _config(task: str) -> pathlib.Path:
     return CONFIGS / f"{task}.yaml"
-
-
-def _digest(path: pathlib.Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 def _output(*command: str | pathlib.Path) -> str:

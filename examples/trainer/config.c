@@ -263,6 +263,13 @@ static int32_t check_together(const train_config *config, rft_error *error)
                     "%lld, found %lld",
                     (long long)sequences, (long long)config->micro_batches);
   }
+  if (config->record != NULL && config->record_update > config->updates) {
+    return rft_fail(
+        error, RFT_INVALID_ARGUMENT,
+        "output: config key \"record_update\": expected at most trainer.updates = %lld, "
+        "found %lld",
+        (long long)config->updates, (long long)config->record_update);
+  }
   return RFT_OK;
 }
 

@@ -50,7 +50,7 @@ numbers_ascend() {
   "$rft" check --list | awk '{ print $1 }' | sort -cnu
 }
 judges_a_crash() {
-  expect 1 "$fixtures/random_text.so" --only random_text && says 'FAILED: killed by SIG[A-Z]+ \[P10, P12\]'
+  expect 1 "$fixtures/random_text.so" --only random_text --seed 1 && says 'FAILED: killed by SIG[A-Z]+ \[P10, P12\]'
 }
 judges_an_exit() {
   expect 1 "$fixtures/survives.so" --only ' survives$' && says 'FAILED: exited with 3'
