@@ -152,6 +152,12 @@ looks_at_the_proximal_policy() {
     holds '.effects[0].m2_before == 0'
 }
 
+leaves_the_proximal_policy_to_its_presets() {
+  edit $batch 'add("proximal_logprob", "F32", "128,32", get("logprob"))' &&
+    expect 0 "$edited" --preset m2po,grpo --json &&
+    holds '.effects[0].masked_tokens == 167 and .effects[1].clipped_tokens == 319'
+}
+
 tells_any_loss_by_signs() {
   mkdir "$work/fixture" && cp "$BUILD/fixtures/good.so" "$work/fixture" &&
     from=$work/fixture expect 0 $batch --json &&
@@ -352,6 +358,7 @@ check 'agrees with the exact answers for the recorded batches' agrees_with_exact
 check 'sweeps the threshold to the exact answers' sweeps_to_exact_answers
 check 'has a cut that parts masked from kept tokens' keeps_tokens_below_the_cut
 check 'puts presets side by side' puts_presets_side_by_side
+check 'leaves the proximal policy to presets that ask for it' leaves_the_proximal_policy_to_its_presets
 check 'lays a config over each preset' lays_a_config_over_each_preset
 check 'looks at the policy that the selection looks at' looks_at_the_proximal_policy
 check 'tells the trust region of any loss by signs' tells_any_loss_by_signs

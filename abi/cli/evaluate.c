@@ -29,7 +29,9 @@ static const char HELP[] =
     "hold proximal_logprob and cu_seqlens; shapes and dtypes are those of rft/plugin.h.\n"
     "\n"
     "  --loss LOSS        the policy loss; default: the only one that the plugins have\n"
-    "  --preset NAME      the policy loss and the config of an algorithm preset\n"
+    "  --preset NAME      the policy loss and the config of an algorithm preset; proximal_logprob "
+    "is\n"
+    "                     left out where it says that rollouts have none\n"
     "  --config JSON      the loss's config, or what replaces the preset's; @FILE reads it there\n"
     "  --micro-batches K  splits the rows, or the packed sequences, into K parts; default 1.\n"
     "                     The mask does not depend on it\n"
@@ -186,9 +188,10 @@ static int evaluate_batch(const arguments *given, const cli_subject *subject,
                           const cli_batch *batch, const cli_group *group)
 {
   rft_error error = {.struct_size = sizeof error};
+  const cli_batch of_preset = cli_subject_batch(subject, batch);
   cli_evaluation evaluation;
   const int32_t result =
-      cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, batch,
+      cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, &of_preset,
                          given->micro_batches, group, &evaluation, &error);
   if (result != RFT_OK) {
     return fail(group, &error);

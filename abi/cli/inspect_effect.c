@@ -119,6 +119,7 @@ static int32_t try_threshold(const rft_registry *registry, const inspect_batch *
   const rft_policy_loss *const loss = effect->subject.loss;
   json_t *const config = json_copy(effect->config);
   json_object_set_new(config, INSPECT_THRESHOLD, json_real(inspect_sweep_threshold(point)));
+  const cli_batch given = cli_subject_batch(&effect->subject, batch->source);
   char *text = NULL;
   rft_instance *instance = NULL;
   cli_evaluation evaluation;
@@ -128,7 +129,7 @@ static int32_t try_threshold(const rft_registry *registry, const inspect_batch *
     free(text);
   }
   if (code == RFT_OK) {
-    code = cli_evaluation_run(loss, effect->subject.one_pass, instance, batch->source, 1, NULL,
+    code = cli_evaluation_run(loss, effect->subject.one_pass, instance, &given, 1, NULL,
                               &evaluation, error);
     loss->destroy(instance);
   }
@@ -166,12 +167,13 @@ static int32_t run(const rft_registry *registry, const inspect_batch *batch, ins
                    rft_error *error)
 {
   const cli_subject *const subject = &effect->subject;
+  const cli_batch given = cli_subject_batch(subject, batch->source);
   cli_evaluation evaluation;
   int32_t code = rft_json_parse("config", subject->config, (int64_t)strlen(subject->config),
                                 &effect->config, error);
   if (code == RFT_OK) {
-    code = cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, batch->source, 1,
-                              NULL, &evaluation, error);
+    code = cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, &given, 1, NULL,
+                              &evaluation, error);
   }
   if (code != RFT_OK) {
     return code;

@@ -78,6 +78,8 @@ static int32_t resolve_preset(const rft_registry *registry, const char *name, co
         error);
   }
   if (code == RFT_OK) {
+    const json_t *const rollout = json_object_get(document, "rollout");
+    subject->never_proximal = json_is_false(json_object_get(rollout, "proximal_logprobs"));
     code = rft_json_take_text(json_incref(json_object_get(document, "policy_loss_fn_args")), 0,
                               &subject->config, error);
   }
@@ -125,4 +127,13 @@ void cli_subject_close(cli_subject *subject)
     subject->loss->destroy(subject->instance);
   }
   free(subject->config);
+}
+
+cli_batch cli_subject_batch(const cli_subject *subject, const cli_batch *batch)
+{
+  cli_batch given = *batch;
+  if (subject->never_proximal) {
+    given.proximal_logprob = NULL;
+  }
+  return given;
 }
