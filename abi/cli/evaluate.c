@@ -188,10 +188,9 @@ static int evaluate_batch(const arguments *given, const cli_subject *subject,
                           const cli_batch *batch, const cli_group *group)
 {
   rft_error error = {.struct_size = sizeof error};
-  const cli_batch of_preset = cli_subject_batch(subject, batch);
   cli_evaluation evaluation;
   const int32_t result =
-      cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, &of_preset,
+      cli_evaluation_run(subject->loss, subject->one_pass, subject->instance, batch,
                          given->micro_batches, group, &evaluation, &error);
   if (result != RFT_OK) {
     return fail(group, &error);
@@ -213,8 +212,9 @@ static int evaluate(const arguments *given, const rft_registry *registry, const 
     result = cli_batch_open(given->batch, &batch, &error);
   }
   result = cli_group_agree(group, result, &error);
+  const cli_batch of_preset = cli_subject_batch(&subject, &batch);
   const int code =
-      result == RFT_OK ? evaluate_batch(given, &subject, &batch, group) : fail(group, &error);
+      result == RFT_OK ? evaluate_batch(given, &subject, &of_preset, group) : fail(group, &error);
   cli_batch_close(&batch);
   cli_subject_close(&subject);
   return code;
