@@ -23,7 +23,7 @@ class Measures:
     """Accuracies are held-out ones."""
 
     final: float  #: mean of the last evaluations; 0 where the run ended early
-    fall: float  #: to it from the best such mean, or from the base policy's
+    fall: float  #: to it from the best such mean, or from the first evaluation
     over_run: float  #: mean of all evaluations: how fast it learns
     reached: int | None  #: first update with REACHED
     clipped: float  #: mean fraction of valid tokens

@@ -26,29 +26,40 @@ static json_t *digits_of(const train_task *task, const uint8_t *sequences, int64
   return rows;
 }
 
+// NULL where there is no memory.
+static json_t *prompt_of(const train_task *task, const uint8_t *sequence)
+{
+  char text[TASK_MAX_TEXT] = "";
+  FILE *const stream = fmemopen(text, sizeof text, "w");
+  if (stream == NULL) {
+    return NULL;
+  }
+  task->kind->tell(task, sequence, stream);
+  (void)fclose(stream);
+  return json_string(text);
+}
+
 static json_t *prompts_of(const train_task *task, const uint8_t *sequences, int64_t count)
 {
   const int64_t length = task->prompt_length + task->answer_length;
   json_t *const prompts = json_array();
   for (int64_t s = 0; s < count; ++s) {
-    char text[TASK_MAX_TEXT] = "";
-    FILE *const stream = fmemopen(text, sizeof text, "w");
-    if (stream != NULL) {
-      task->kind->tell(task, sequences + s * length, stream);
-      (void)fclose(stream);
+    if (json_array_append_new(prompts, prompt_of(task, sequences + s * length)) != 0) {
+      json_decref(prompts);
+      return NULL;
     }
-    json_array_append_new(prompts, json_string(text));
   }
   return prompts;
 }
 
-// Metadata of a safetensors file are strings.
-static void set_text(json_t *metadata, const char *key, json_t *value)
+// Metadata of a safetensors file are strings. Takes `value`; false where there is no memory.
+static bool set_text(json_t *metadata, const char *key, json_t *value)
 {
-  char *const text = rft_json_text(value, 0);
-  json_object_set_new(metadata, key, text == NULL ? NULL : json_string(text));
+  char *const text = value == NULL ? NULL : rft_json_text(value, 0);
+  const bool set = text != NULL && json_object_set_new(metadata, key, json_string(text)) == 0;
   free(text);
   json_decref(value);
+  return set;
 }
 
 static char *metadata_text(const train_learner *learner, const rollout_batch *batch, int64_t update)
@@ -57,12 +68,14 @@ static char *metadata_text(const train_learner *learner, const rollout_batch *ba
   const int64_t sequences = rollout_sequences(&learner->shape);
   json_t *const metadata = json_pack("{s:s, s:s}", "producer", "rft-train", "policy_loss_fn",
                                      learner->algorithm->loss->name);
-  set_text(metadata, "policy_loss_fn_args", json_deep_copy(algorithm_args(learner->algorithm)));
-  set_text(metadata, "update", json_integer(update));
-  set_text(metadata, "staleness", json_integer(update - 1 - batch->version));
-  set_text(metadata, "prompt_text", prompts_of(task, batch->sequences, sequences));
-  set_text(metadata, "token_text", digits_of(task, batch->sequences, sequences));
-  char *const text = metadata == NULL ? NULL : rft_json_text(metadata, 0);
+  const bool set =
+      set_text(metadata, "policy_loss_fn_args",
+               json_deep_copy(algorithm_args(learner->algorithm))) &&
+      set_text(metadata, "update", json_integer(update)) &&
+      set_text(metadata, "staleness", json_integer(update - 1 - batch->version)) &&
+      set_text(metadata, "prompt_text", prompts_of(task, batch->sequences, sequences)) &&
+      set_text(metadata, "token_text", digits_of(task, batch->sequences, sequences));
+  char *const text = set ? rft_json_text(metadata, 0) : NULL;
   json_decref(metadata);
   return text;
 }
