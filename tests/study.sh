@@ -61,7 +61,7 @@ refused 'a study that there is none of is an error with those that there are' \
 directory=$scratch/study/quick
 runs=$directory/runs
 made() { # when each log was made, by name: two runs differ in it
-  stat -c '%n %Y %Z %i' "$runs"/*.jsonl 2>/dev/null | sed "s,$runs/,,"
+  stat -c '%n %y %z %i' "$runs"/*.jsonl 2>/dev/null | sed "s,$runs/,,"
 }
 count() {
   find "$runs" -name '*.json' 2>/dev/null | wc -l
