@@ -63,12 +63,13 @@ cli_objects := $(call objects,abi/cli/*.c abi/check/*.c) $(BUILD)/obj/abi/host/e
 machine_name := $(shell $(CC) -dumpmachine)
 targets := baseline $(if $(filter x86_64%,$(machine_name)),avx2 avx512)
 target_flags_baseline :=
-target_flags_avx2 := -mavx2
+target_flags_avx2 := -mavx2 -mfma
 target_flags_avx512 := -mavx512f -mavx512dq -mavx512bw -mavx512vl
 # Loops over the vectors of a step have to be unrolled, whatever CFLAGS say.
 kernel_optimization := $(if $(SANITIZE),,-O3)
-kernels := $(patsubst %,$(BUILD)/obj/plugin/kernel.%.o,$(targets))
-plugin_objects := $(filter-out %/kernel.o,$(call objects,plugin/*.c)) $(kernels) \
+kernel_sources := $(wildcard plugin/kernel*.c)
+kernels := $(foreach target,$(targets),$(kernel_sources:%.c=$(BUILD)/obj/%.$(target).o))
+plugin_objects := $(call objects,$(filter-out $(kernel_sources),$(wildcard plugin/*.c))) $(kernels) \
   $(BUILD)/obj/embedded.o
 trainer_objects := $(call objects,examples/trainer/*.c)
 mpi_objects := $(call objects,examples/mpi/*.c)
@@ -110,10 +111,13 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/settings | machine
 	@mkdir -p $(@D)
 	$(quiet)$(compile) -c -o $@ $<
 
-$(kernels): $(BUILD)/obj/plugin/kernel.%.o: plugin/kernel.c $(BUILD)/settings | machine
-	@echo '  CC      $< for $*'
-	@mkdir -p $(@D)
-	$(quiet)$(compile) $(kernel_optimization) -DM2PO_TARGET=$* $(target_flags_$*) -c -o $@ $<
+define kernel_rule
+$(BUILD)/obj/%.$(1).o: %.c $(BUILD)/settings | machine
+	@echo '  CC      $$< for $(1)'
+	@mkdir -p $$(@D)
+	$$(quiet)$$(compile) $$(kernel_optimization) -DM2PO_TARGET=$(1) $$(target_flags_$(1)) -c -o $$@ $$<
+endef
+$(foreach target,$(targets),$(eval $(call kernel_rule,$(target))))
 
 $(BUILD)/obj/embedded.o: $(BUILD)/gen/embedded.c $(BUILD)/settings | machine
 	@echo '  CC      $<'

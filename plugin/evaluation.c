@@ -145,37 +145,22 @@ static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK
   return all;
 }
 
-// Where a whole block of a float32 gradient is, side by side.
-static float *gradient_in_place(const m2po_evaluation *job, int64_t start, int64_t count)
+m2po_slopes m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                                  float *copy)
 {
-  const rft_view *const gradient = &job->gradient;
-  return gradient->element == RFT_ELEMENT_FLOAT32
-             ? (float *)(void *)m2po_stage_in_place(gradient, start, count)
-             : NULL;
+  if (evaluation->rehearsal || evaluation->slopes == NULL || count < M2PO_BLOCK) {
+    return (m2po_slopes){copy, false};
+  }
+  float *const to = evaluation->slopes + start;
+  return (m2po_slopes){to, evaluation->streams && (uintptr_t)to % M2PO_STREAM_ALIGNMENT == 0};
 }
 
-float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
-                             float *copy)
+static void store_slopes(const m2po_evaluation *job, int64_t start, int64_t count,
+                         const float slopes[M2PO_BLOCK])
 {
-  const bool directly = !evaluation->rehearsal && !evaluation->streams;
-  float *const in_place = directly ? gradient_in_place(evaluation, start, count) : NULL;
-  return in_place != NULL ? in_place : copy;
-}
-
-static void store_slope(const m2po_evaluation *job, int64_t start, int64_t count,
-                        const float slope[M2PO_BLOCK])
-{
-  float *const in_place = gradient_in_place(job, start, count);
-  if (in_place == slope) {
-    return;
-  }
-  if (in_place != NULL && (uintptr_t)in_place % M2PO_STREAM_ALIGNMENT == 0) {
-    job->kernels->stream(in_place, slope);
-    return;
-  }
   double values[M2PO_BLOCK];
   for (int64_t i = 0; i < count; ++i) {
-    values[i] = (double)slope[i];
+    values[i] = (double)slopes[i];
   }
   rft_view_store(&job->gradient, start, count, values);
 }
@@ -196,8 +181,8 @@ bool m2po_evaluation_take(const m2po_evaluation *evaluation, const m2po_block *b
   if (evaluation->measures) {
     evaluation->kernels->measure(block, evaluation->config->log_ratio_clip, &part->measures);
   }
-  if (wanted) {
-    store_slope(evaluation, start, count, slope);
+  if (wanted && (evaluation->slopes == NULL || slope != evaluation->slopes + start)) {
+    store_slopes(evaluation, start, count, slope);
   }
   return true;
 }
@@ -219,14 +204,14 @@ static bool compute_fast(const m2po_evaluation *job, int64_t start, int64_t coun
     return false;
   }
   float copy[M2PO_BLOCK];
-  float *const slope = m2po_evaluation_place(job, start, count, copy);
+  const m2po_slopes slopes = m2po_evaluation_place(job, start, count, copy);
   m2po_valuation valuation;
-  job->kernels->evaluate(&block, &job->formula, slope, &valuation);
-  if (!m2po_evaluation_take(job, &block, start, count, slope, &valuation, part)) {
+  job->kernels->evaluate(&block, &job->formula, &slopes, &valuation);
+  if (!m2po_evaluation_take(job, &block, start, count, slopes.to, &valuation, part)) {
     return false;
   }
   part->measures.loss +=
-      job->few ? m2po_evaluation_loss(job, start, count) : -job->weights.each * valuation.sum;
+      job->few ? m2po_evaluation_loss(job, start, count) : job->correction * valuation.sum;
   return true;
 }
 
@@ -352,6 +337,7 @@ static int32_t open_tensors(const rft_batch *source, const rft_tensor *mask,
                            proximal ? &batch->proximal_logprob : &batch->old_logprob,
                            proximal ? "proximal_logprob" : "old_logprob");
   job->measures = output->metrics != NULL;
+  job->slopes = m2po_flat_floats(&job->gradient);
   return RFT_OK;
 }
 
@@ -398,7 +384,9 @@ int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batc
   if (suits_kernels(job)) {
     job->kernels = instance->kernels;
     job->source = m2po_source_of(&job->batch, &job->pair, &job->keep);
-    job->formula = (m2po_formula){(float)job->config->log_ratio_clip, (float)job->weights.each};
+    const float weight = (float)job->weights.each;
+    job->formula = (m2po_formula){(float)job->config->log_ratio_clip, weight};
+    job->correction = weight != 0 ? job->weights.each / (double)weight : 1.0;
   }
   const int64_t tokens = job->weights.valid != 0 ? job->weights.valid : job->batch.count;
   job->few = tokens < FEW_TOKENS;

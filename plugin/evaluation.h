@@ -26,9 +26,11 @@ typedef struct m2po_evaluation {
   const m2po_config *config;
   const m2po_kernels *kernels; ///< NULL where they can't compute this
   m2po_formula formula;        ///< for the kernels
+  double correction;           ///< of a sum of their slopes: what rounding the weight did
   rft_batch_view batch;
   rft_view keep;      ///< absent: all valid tokens are kept
   rft_view gradient;  ///< absent: not wanted
+  float *slopes;      ///< the gradient where it is flat float32, else NULL
   m2po_pair pair;     ///< logprob relative to proximal_logprob or old_logprob
   m2po_source source; ///< of the three, for the kernels
   m2po_weights weights;
@@ -54,8 +56,8 @@ void m2po_evaluation_chunk(void *evaluation, int64_t chunk);
 
 /// Where kernels may write the slopes of positions [start, start + count): into the gradient, or
 /// where that is not laid out for it, or not to be written yet, to `copy` [M2PO_BLOCK].
-float *m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
-                             float *copy);
+m2po_slopes m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t start, int64_t count,
+                                  float *copy);
 
 /// Takes the gradient and the metrics of positions that kernels have computed, but not the loss.
 /// False: something there is for the general code.

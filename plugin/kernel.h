@@ -51,6 +51,14 @@ typedef struct m2po_sighting {
   bool plain; ///< d of every valid token is finite, and A of those above the bracket
 } m2po_sighting;
 
+/// A block as a selection sees it that nobody asks for metrics.
+typedef struct m2po_glance {
+  uint64_t open[M2PO_BLOCK_WORDS]; ///< of T, inside the bracket
+  double below;                    ///< sum of m of the tokens of T below the bracket, rounded
+  int64_t constrained;             ///< |T|
+  int64_t above_count;             ///< of T, above the bracket
+} m2po_glance;
+
 /// What turns a ratio into loss and gradient: the importance sampling surrogate.
 typedef struct m2po_formula {
   float log_ratio_clip; ///< at most 80, so that the ratio is a normal float32
@@ -59,9 +67,16 @@ typedef struct m2po_formula {
 
 /// Loss and gradient of a block.
 typedef struct m2po_valuation {
-  double sum; ///< of A r
+  double sum; ///< of the slopes, which is the loss: without those of open tokens
   bool plain; ///< as in a sighting
 } m2po_valuation;
+
+/// Where the slopes of a block go.
+typedef struct m2po_slopes {
+  float *to;        ///< [M2PO_BLOCK]: -weight A r of valid, kept tokens; 0 elsewhere
+  bool past_caches; ///< it is M2PO_STREAM_ALIGNMENT aligned, and not to be read by another thread
+                    ///< before `fence` has been called
+} m2po_slopes;
 
 typedef struct m2po_kernels {
   const char *name; ///< of the instruction set
@@ -70,20 +85,24 @@ typedef struct m2po_kernels {
                 m2po_sighting *sighting);
   /// Adds up the values that are at least `least` > 0 and leaves the others; *largest is theirs.
   double (*take)(float values[M2PO_BLOCK], float least, float *largest);
-  /// slope [M2PO_BLOCK] = -weight A r, of valid, kept tokens; 0 elsewhere.
-  void (*evaluate)(const m2po_block *block, const m2po_formula *formula, float *slope,
+  void (*evaluate)(const m2po_block *block, const m2po_formula *formula, const m2po_slopes *slopes,
                    m2po_valuation *valuation);
   /// Measures the ratios of the valid tokens, in double. `clip`: log_ratio_clip, at most 80.
   void (*measure)(const m2po_block *block, double clip, m2po_measures *measures);
-  /// Copies a block past the caches; `to` is M2PO_STREAM_ALIGNMENT aligned. Not to be read by
-  /// another thread before `fence` has been called.
-  void (*stream)(float *to, const float from[M2PO_BLOCK]);
   void (*fence)(void);
   /// sight and evaluate at once, where `keep` is what the bracket says: tokens up to its high end
-  /// stay, and 1 is written for them; the sum leaves out those inside it.
+  /// stay, and 1 is written for them.
   void (*step)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
-               bool all, float *slope, uint8_t *keep, m2po_sighting *sighting,
+               bool all, const m2po_slopes *slopes, uint8_t *keep, m2po_sighting *sighting,
                m2po_valuation *valuation);
+  /// step with what decides a selection of trust-region tokens, and no more. The bracket's low end
+  /// is at least 0; glance->below is within 2^-46 of itself.
+  void (*sift)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
+               const m2po_slopes *slopes, uint8_t *keep, m2po_glance *glance,
+               m2po_valuation *valuation);
+  /// sift with all of T below the bracket; glance->below is within 2^-18 of itself.
+  void (*keep_all)(const m2po_block *block, const m2po_formula *formula, const m2po_slopes *slopes,
+                   uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation);
 } m2po_kernels;
 
 #endif // M2PO_KERNEL_H

@@ -13,8 +13,6 @@ enum {
   RUN = 32,
   RUNS = M2PO_BLOCK / RUN, // of a block
   LEAST_COUNT = 32 * M2PO_BLOCK,
-  ONE_IN = 16, // blocks
-  MOST_BLOCKS = 32,
   FIRST_LOOK = 2 // blocks
 };
 
@@ -95,14 +93,15 @@ static bool is_far_below(const square_sample *sample, double threshold)
 }
 
 // What is wrong in a block is found later: here it is only left out.
-static void read_sample(const rft_instance *instance, const rft_batch_view *batch,
-                        const m2po_pair *pair, float bound, square_sample *sample)
+static void read_sample(const rft_instance *instance, const m2po_source *source, float bound,
+                        square_sample *sample)
 {
   const bool all = instance->config.selection == M2PO_ALL_TOKENS;
   const m2po_bracket bracket = {bound, FLT_MAX, 0x1p-149F}; // any sum will do
-  const int64_t wanted = batch->count / ((int64_t)ONE_IN * M2PO_BLOCK);
-  const int64_t blocks = wanted < MOST_BLOCKS ? wanted : MOST_BLOCKS;
-  const int64_t stretch = batch->count / (blocks * RUNS);
+  const int64_t count = source->batch->count;
+  // A larger sample leaves fewer tokens open: the square root balances what the two cost.
+  const int64_t blocks = (int64_t)sqrt((double)(count / M2PO_BLOCK));
+  const int64_t stretch = count / (blocks * RUNS);
   m2po_stage stage;
   m2po_sighting sighting;
   for (int64_t b = 0; b < blocks; ++b) {
@@ -110,7 +109,7 @@ static void read_sample(const rft_instance *instance, const rft_batch_view *batc
     for (int64_t r = 0; r < RUNS; ++r) {
       const int64_t index = r * blocks + b; // every block has runs from all over the batch
       const int64_t start = index * stretch + scatter(index, stretch - RUN);
-      good = m2po_stage_copy(batch, pair, start, RUN, r * RUN, &stage) && good;
+      good = m2po_stage_copy(source, start, RUN, r * RUN, &stage) && good;
     }
     const m2po_block block = m2po_stage_block(&stage);
     instance->kernels->sight(&block, &bracket, all, &sighting);
@@ -134,18 +133,19 @@ static double doubt(const square_bin *all, double threshold)
   return 4.0 * sqrt(fmax(variance, 0.0) / all->count) + threshold / 128;
 }
 
-m2po_bracket m2po_guess_bracket(const rft_instance *instance, const m2po_rule *rule,
-                                const rft_batch_view *batch, const m2po_pair *pair)
+m2po_guess m2po_guess_cut(const rft_instance *instance, const m2po_rule *rule,
+                          const m2po_source *source)
 {
   const float bound = m2po_candidate_bound(rule);
-  m2po_bracket bracket = {.low = bound, .high = FLT_MAX};
-  if (batch->count < LEAST_COUNT || !(bound >= 0) || isinf(bound)) {
-    return bracket;
+  m2po_guess guess = {isinf(rule->threshold), {.low = bound, .high = FLT_MAX}};
+  if (source->batch->count < LEAST_COUNT || !(bound >= 0) || isinf(bound)) {
+    return guess;
   }
+  m2po_bracket *const bracket = &guess.bracket;
   square_sample sample = {.bound = bits_of(bound)};
-  read_sample(instance, batch, pair, bound, &sample);
-  square_bin all = sample.bins[0];
-  for (int64_t i = 1; i < BINS; ++i) {
+  read_sample(instance, source, bound, &sample);
+  square_bin all = {0};
+  for (int64_t i = 0; i < BINS; ++i) {
     const square_bin *const bin = &sample.bins[i];
     if (bin->count == 0) {
       continue;
@@ -154,12 +154,13 @@ m2po_bracket m2po_guess_bracket(const rft_instance *instance, const m2po_rule *r
                        all.sum_of_squares + bin->sum_of_squares};
     const double mean = all.sum / all.count;
     const double margin = doubt(&all, rule->threshold);
-    if (mean + margin <= rule->threshold) {
-      bracket.low = top_of(&sample, i);
+    guess.keeps_all = mean + margin <= rule->threshold;
+    if (guess.keeps_all) {
+      bracket->low = top_of(&sample, i);
     } else if (mean - margin > rule->threshold) {
-      bracket.high = top_of(&sample, i);
+      bracket->high = top_of(&sample, i);
       break;
     }
   }
-  return bracket;
+  return guess;
 }

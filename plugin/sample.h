@@ -11,9 +11,15 @@
 #include "instance.h"
 #include "stage.h"
 
-/// The squares between which the cut probably is. Its low end is at least
-/// m2po_candidate_bound(rule), so that what is below never goes.
-m2po_bracket m2po_guess_bracket(const rft_instance *instance, const m2po_rule *rule,
-                                const rft_batch_view *batch, const m2po_pair *pair);
+/// What a sample tells of where Algorithm 1 will cut.
+typedef struct m2po_guess {
+  bool keeps_all;       ///< nothing will have to go
+  m2po_bracket bracket; ///< the squares between which the cut probably is, if there is one. The low
+                        ///< end is at least m2po_candidate_bound(rule), so that what is below never
+                        ///< goes.
+} m2po_guess;
+
+m2po_guess m2po_guess_cut(const rft_instance *instance, const m2po_rule *rule,
+                          const m2po_source *source);
 
 #endif // M2PO_SAMPLE_H

@@ -18,15 +18,14 @@ bool m2po_stage_is_flat(const rft_view *view)
          (uintptr_t)view->data % (uintptr_t)size == 0;
 }
 
-unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count)
+// Copies of positions [start, start + count); `flat` is where they lie in place, or NULL.
+static void copy_floats(const rft_view *view, const float *flat, int64_t start, int64_t count,
+                        float *copy)
 {
-  return count == M2PO_BLOCK && m2po_stage_is_flat(view)
-             ? view->data + start * rft_element_size(view->element)
-             : NULL;
-}
-
-static void copy_floats(const rft_view *view, int64_t start, int64_t count, float *copy)
-{
+  if (flat != NULL) {
+    memcpy(copy, flat + start, (size_t)count * sizeof copy[0]);
+    return;
+  }
   double values[M2PO_BLOCK];
   rft_view_load(view, start, count, values);
   for (int64_t i = 0; i < count; ++i) {
@@ -34,18 +33,27 @@ static void copy_floats(const rft_view *view, int64_t start, int64_t count, floa
   }
 }
 
-static void copy_advantages(const rft_batch_view *batch, int64_t start, int64_t count, float *copy)
+static void copy_advantages(const m2po_source *source, int64_t start, int64_t count, float *copy)
 {
+  if (source->advantages != NULL) {
+    memcpy(copy, source->advantages + start, (size_t)count * sizeof copy[0]);
+    return;
+  }
   double values[M2PO_BLOCK];
-  rft_batch_view_load_advantages(batch, start, count, values);
+  rft_batch_view_load_advantages(source->batch, start, count, values);
   for (int64_t i = 0; i < count; ++i) {
     copy[i] = (float)values[i];
   }
 }
 
 // False: a float mask holds something other than 0 and 1.
-static bool copy_flags(const rft_view *view, int64_t start, int64_t count, uint8_t *copy)
+static bool copy_flags(const rft_view *view, const uint8_t *flat, int64_t start, int64_t count,
+                       uint8_t *copy)
 {
+  if (flat != NULL) {
+    memcpy(copy, flat + start, (size_t)count);
+    return true;
+  }
   double values[M2PO_BLOCK];
   bool all = true;
   rft_view_load(view, start, count, values);
@@ -58,13 +66,13 @@ static bool copy_flags(const rft_view *view, int64_t start, int64_t count, uint8
   return all;
 }
 
-bool m2po_stage_copy(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
-                     int64_t count, int64_t at, m2po_stage *stage)
+bool m2po_stage_copy(const m2po_source *source, int64_t start, int64_t count, int64_t at,
+                     m2po_stage *stage)
 {
-  copy_floats(pair->policy, start, count, stage->policy + at);
-  copy_floats(pair->reference, start, count, stage->reference + at);
-  copy_advantages(batch, start, count, stage->advantages + at);
-  return copy_flags(&batch->mask, start, count, stage->mask + at);
+  copy_floats(source->pair->policy, source->policy, start, count, stage->policy + at);
+  copy_floats(source->pair->reference, source->reference, start, count, stage->reference + at);
+  copy_advantages(source, start, count, stage->advantages + at);
+  return copy_flags(&source->batch->mask, source->mask, start, count, stage->mask + at);
 }
 
 m2po_block m2po_stage_block(const m2po_stage *stage)
@@ -72,11 +80,10 @@ m2po_block m2po_stage_block(const m2po_stage *stage)
   return (m2po_block){stage->policy, stage->reference, stage->advantages, stage->mask, stage->mask};
 }
 
-// NULL: not as kernels want them.
-static const float *flat_floats(const rft_view *view)
+float *m2po_flat_floats(const rft_view *view)
 {
   return view->element == RFT_ELEMENT_FLOAT32 && m2po_stage_is_flat(view)
-             ? (const float *)(const void *)view->data
+             ? (float *)(void *)view->data
              : NULL;
 }
 
@@ -87,36 +94,53 @@ static const uint8_t *flat_flags(const rft_view *view)
 
 m2po_source m2po_source_of(const rft_batch_view *batch, const m2po_pair *pair, const rft_view *keep)
 {
-  return (m2po_source){.batch = batch,
-                       .pair = pair,
-                       .keep = keep,
-                       .policy = flat_floats(pair->policy),
-                       .reference = flat_floats(pair->reference),
-                       .advantages =
-                           batch->advantages_by_sequence ? NULL : flat_floats(&batch->advantages),
-                       .mask = flat_flags(&batch->mask),
-                       .kept = rft_view_present(keep) ? flat_flags(keep) : NULL};
+  return (m2po_source){
+      .batch = batch,
+      .pair = pair,
+      .keep = keep,
+      .policy = m2po_flat_floats(pair->policy),
+      .reference = m2po_flat_floats(pair->reference),
+      .advantages = batch->advantages_by_sequence ? NULL : m2po_flat_floats(&batch->advantages),
+      .mask = flat_flags(&batch->mask),
+      .kept = rft_view_present(keep) ? flat_flags(keep) : NULL};
 }
 
-static const float *load_floats(const rft_view *view, int64_t start, int64_t count, float *copy)
+static void clear_floats(float *copy, int64_t count)
 {
-  copy_floats(view, start, count, copy);
   memset(copy + count, 0, (size_t)(M2PO_BLOCK - count) * sizeof copy[0]);
+}
+
+// A block's values where they lie, or a copy with zeros to its end.
+static const float *load_floats(const rft_view *view, const float *flat, int64_t start,
+                                int64_t count, float *copy)
+{
+  if (flat != NULL && count == M2PO_BLOCK) {
+    return flat + start;
+  }
+  copy_floats(view, flat, start, count, copy);
+  clear_floats(copy, count);
   return copy;
 }
 
-static const float *load_advantages(const rft_batch_view *batch, int64_t start, int64_t count,
+static const float *load_advantages(const m2po_source *source, int64_t start, int64_t count,
                                     float *copy)
 {
-  copy_advantages(batch, start, count, copy);
-  memset(copy + count, 0, (size_t)(M2PO_BLOCK - count) * sizeof copy[0]);
+  if (source->advantages != NULL && count == M2PO_BLOCK) {
+    return source->advantages + start;
+  }
+  copy_advantages(source, start, count, copy);
+  clear_floats(copy, count);
   return copy;
 }
 
 // NULL: a float mask holds something other than 0 and 1.
-static const uint8_t *load_flags(const rft_view *view, int64_t start, int64_t count, uint8_t *copy)
+static const uint8_t *load_flags(const rft_view *view, const uint8_t *flat, int64_t start,
+                                 int64_t count, uint8_t *copy)
 {
-  const bool good = copy_flags(view, start, count, copy);
+  if (flat != NULL && count == M2PO_BLOCK) {
+    return flat + start;
+  }
+  const bool good = copy_flags(view, flat, start, count, copy);
   memset(copy + count, 0, (size_t)(M2PO_BLOCK - count));
   return good ? copy : NULL;
 }
@@ -124,28 +148,17 @@ static const uint8_t *load_flags(const rft_view *view, int64_t start, int64_t co
 bool m2po_stage_load(const m2po_source *source, int64_t start, int64_t count, m2po_stage *stage,
                      m2po_block *block)
 {
-  const bool whole = count == M2PO_BLOCK;
-  block->mask = whole && source->mask != NULL
-                    ? source->mask + start
-                    : load_flags(&source->batch->mask, start, count, stage->mask);
+  const m2po_pair *const pair = source->pair;
+  block->mask = load_flags(&source->batch->mask, source->mask, start, count, stage->mask);
   if (block->mask == NULL) {
     return false;
   }
-  block->policy = whole && source->policy != NULL
-                      ? source->policy + start
-                      : load_floats(source->pair->policy, start, count, stage->policy);
-  block->reference = whole && source->reference != NULL
-                         ? source->reference + start
-                         : load_floats(source->pair->reference, start, count, stage->reference);
-  block->advantages = whole && source->advantages != NULL
-                          ? source->advantages + start
-                          : load_advantages(source->batch, start, count, stage->advantages);
-  if (!rft_view_present(source->keep)) {
-    block->keep = block->mask;
-  } else {
-    block->keep = whole && source->kept != NULL
-                      ? source->kept + start
-                      : load_flags(source->keep, start, count, stage->keep);
-  }
+  block->policy = load_floats(pair->policy, source->policy, start, count, stage->policy);
+  block->reference =
+      load_floats(pair->reference, source->reference, start, count, stage->reference);
+  block->advantages = load_advantages(source, start, count, stage->advantages);
+  block->keep = rft_view_present(source->keep)
+                    ? load_flags(source->keep, source->kept, start, count, stage->keep)
+                    : block->mask;
   return true;
 }

@@ -45,8 +45,8 @@ bool m2po_stage_load(const m2po_source *source, int64_t start, int64_t count, m2
 
 /// Copies positions [start, start + count) to places [at, at + count) of a stage, as
 /// m2po_stage_load would.
-bool m2po_stage_copy(const rft_batch_view *batch, const m2po_pair *pair, int64_t start,
-                     int64_t count, int64_t at, m2po_stage *stage);
+bool m2po_stage_copy(const m2po_source *source, int64_t start, int64_t count, int64_t at,
+                     m2po_stage *stage);
 
 /// The block that was copied to a stage.
 m2po_block m2po_stage_block(const m2po_stage *stage);
@@ -54,7 +54,7 @@ m2po_block m2po_stage_block(const m2po_stage *stage);
 /// Do a view's values lie side by side, aligned, in row-major order?
 bool m2po_stage_is_flat(const rft_view *view);
 
-/// Where positions [start, start + count) of a flat view are, if they are a whole block; else NULL.
-unsigned char *m2po_stage_in_place(const rft_view *view, int64_t start, int64_t count);
+/// The values of a flat view of float32; NULL: it is another.
+float *m2po_flat_floats(const rft_view *view);
 
 #endif // M2PO_STAGE_H

@@ -10,7 +10,8 @@
 #include "kernel.h"
 #include "vector.h"
 
-static const int32_t sign_bit = INT32_MIN;
+// Compiled anew for each constant argument.
+#define SPECIALIZED __attribute__((always_inline)) static inline
 
 /// A sum in LANES / 2 parts, whatever the vectors of the machine: token i goes to part i % (LANES /
 /// 2).
@@ -74,15 +75,63 @@ static inline token_vector read(const m2po_block *block, int64_t i)
   return read;
 }
 
+/// The same of tokens that are all valid.
+static inline token_vector read_whole(const m2po_block *block, int64_t i)
+{
+  return (token_vector){~(words){0}, load(block->advantages + i),
+                        load(block->policy + i) - load(block->reference + i)};
+}
+
+/// Asks for memory behind a block, which most often is the next one's. Its address is a number:
+/// there may be nothing.
+static inline void fetch_next(const float block[M2PO_BLOCK], int64_t i)
+{
+  __builtin_prefetch((const void *)((uintptr_t)(block + i) + M2PO_BLOCK * sizeof(float)));
+}
+
 /// The bits of the sizes of floats, which sort as they do, infinity and NaN last.
 static inline words size_bits(floats values)
 {
-  return (words)values & ~sign_bit;
+  return (words)values & INT32_MAX;
 }
 
 static inline bool all_finite(words sizes)
 {
-  return largest(sizes) < 0x7F800000; // infinity
+  return !any(sizes >= 0x7F800000); // infinity
+}
+
+/// Of what size values are, in each element.
+typedef struct spread {
+  words log_ratio;  ///< the largest size bits
+  floats advantage; ///< 0 as long as all are finite
+} spread;
+
+static inline void widen_spread(spread *found, const token_vector *tokens)
+{
+  found->log_ratio = larger(found->log_ratio, size_bits(tokens->log_ratio));
+  found->advantage = add_zero_of(found->advantage, tokens->advantage);
+}
+
+static inline bool is_finite(const spread *found)
+{
+  return all_finite(found->log_ratio) && !any(found->advantage != 0);
+}
+
+static inline bool all_valid(const uint8_t mask[M2PO_BLOCK])
+{
+  bytes zero = {0};
+  for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
+    zero |= (bytes)(load_bytes(mask + i) == 0);
+  }
+  return !any((words)zero != 0);
+}
+
+static inline void keep_valid(const uint8_t mask[M2PO_BLOCK], uint8_t keep[M2PO_BLOCK])
+{
+  for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
+    const bytes kept = (bytes)(load_bytes(mask + i) != 0) & 1;
+    memcpy(keep + i, &kept, sizeof kept);
+  }
 }
 
 #endif // M2PO_TOKENS_H

@@ -16,7 +16,7 @@
 #if defined(__AVX512DQ__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 16
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && defined(__FMA__)
 #include <immintrin.h>
 #define VECTOR_FLOATS 8
 #elif defined(__SSE2__)
@@ -39,10 +39,18 @@ enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES))); // half as many
 typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
+typedef uint8_t bytes __attribute__((vector_size(VECTOR_BYTES)));
 
 static inline floats load(const float *address)
 {
   floats values;
+  memcpy(&values, address, sizeof values);
+  return values;
+}
+
+static inline bytes load_bytes(const uint8_t *address)
+{
+  bytes values;
   memcpy(&values, address, sizeof values);
   return values;
 }
@@ -63,14 +71,14 @@ static inline floats masked(words where, floats values)
   return (floats)(where & (words)values);
 }
 
-/// For each of LANES bytes 1 where it is not 0, else 0.
-static inline void store_nonzero(uint8_t *to, const uint8_t *from)
+/// The values where `where` doesn't hold, 0 elsewhere.
+static inline floats unless(words where, floats values)
 {
-  typedef uint8_t bytes __attribute__((vector_size(LANES)));
-  bytes values;
-  memcpy(&values, from, sizeof values);
-  values = (bytes)(values != 0) & 1;
-  memcpy(to, &values, sizeof values);
+#if VECTOR_FLOATS == 8
+  return (floats)_mm256_andnot_ps((__m256)where, (__m256)values);
+#else
+  return (floats)(~where & (words)values);
+#endif
 }
 
 #ifdef __SSE2__
@@ -89,6 +97,25 @@ static inline void order_stores(void)
 
 #endif
 
+#if VECTOR_FLOATS == 8
+
+/// -1 where both numbers are above 0 or both are below it.
+static inline words along(floats left, floats right)
+{
+  // The signs of numbers are those of their bits, but for -0, to which adding 0 gives 0.
+  return (words)_mm256_sign_epi32((__m256i)left, (__m256i)(right + 0.0F)) > 0;
+}
+
+#else
+
+static inline words along(floats left, floats right)
+{
+  const words right_sign = (words)right & INT32_MIN;
+  return ((floats)((words)left ^ right_sign) > 0) & (right != 0);
+}
+
+#endif
+
 #if defined(__AVX512DQ__)
 
 /// `address` is aligned to the vector.
@@ -98,9 +125,9 @@ static inline void store_past_caches(float *address, floats values)
 }
 
 /// -1 where a byte is not 0.
-static inline words nonzero_bytes(const uint8_t *bytes)
+static inline words nonzero_bytes(const uint8_t *flags)
 {
-  const __m128i all = _mm_loadu_si128((const __m128i *)bytes);
+  const __m128i all = _mm_loadu_si128((const __m128i *)flags);
   return (words)_mm512_maskz_set1_epi32(_mm_test_epi8_mask(all, all), -1);
 }
 
@@ -113,6 +140,12 @@ static inline bool any(words where)
 static inline words larger(words left, words right)
 {
   return (words)_mm512_max_epi32((__m512i)left, (__m512i)right);
+}
+
+/// a b + c, rounded once.
+static inline floats multiply_add(floats a, floats b, floats c)
+{
+  return (floats)_mm512_fmadd_ps((__m512)a, (__m512)b, (__m512)c);
 }
 
 static inline floats smallest_of(floats left, floats right)
@@ -137,8 +170,8 @@ static inline void store_flags(uint8_t *address, const words flags[VECTORS])
   const __m512i one = _mm512_set1_epi32(1);
   EACH_VECTOR
   {
-    const __m128i bytes = _mm512_cvtepi32_epi8(_mm512_and_si512((__m512i)flags[v], one));
-    _mm_storeu_si128((__m128i *)(address + (int64_t)v * VECTOR_FLOATS), bytes);
+    const __m128i ordered = _mm512_cvtepi32_epi8(_mm512_and_si512((__m512i)flags[v], one));
+    _mm_storeu_si128((__m128i *)(address + (int64_t)v * VECTOR_FLOATS), ordered);
   }
 }
 
@@ -152,16 +185,16 @@ static inline doubles widen_high(floats values)
   return (doubles)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)values, 1));
 }
 
-#elif defined(__AVX2__)
+#elif defined(__AVX2__) && defined(__FMA__)
 
 static inline void store_past_caches(float *address, floats values)
 {
   _mm256_stream_ps(address, (__m256)values);
 }
 
-static inline words nonzero_bytes(const uint8_t *bytes)
+static inline words nonzero_bytes(const uint8_t *flags)
 {
-  return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)bytes)) > 0;
+  return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)flags)) > 0;
 }
 
 static inline bool any(words where)
@@ -172,6 +205,11 @@ static inline bool any(words where)
 static inline words larger(words left, words right)
 {
   return (words)_mm256_max_epi32((__m256i)left, (__m256i)right);
+}
+
+static inline floats multiply_add(floats a, floats b, floats c)
+{
+  return (floats)_mm256_fmadd_ps((__m256)a, (__m256)b, (__m256)c);
 }
 
 static inline floats smallest_of(floats left, floats right)
@@ -195,9 +233,9 @@ static inline void store_flags(uint8_t *address, const words flags[VECTORS])
   const __m256i mixed = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
   // Packing works within each half: put the quarters back in order.
   const __m256i narrow = _mm256_permute4x64_epi64(mixed, 0xD8);
-  const __m128i bytes =
+  const __m128i ordered =
       _mm_packs_epi16(_mm256_castsi256_si128(narrow), _mm256_extracti128_si256(narrow, 1));
-  _mm_storeu_si128((__m128i *)address, _mm_and_si128(bytes, _mm_set1_epi8(1)));
+  _mm_storeu_si128((__m128i *)address, _mm_and_si128(ordered, _mm_set1_epi8(1)));
 }
 
 static inline doubles widen_low(floats values)
@@ -217,10 +255,10 @@ static inline void store_past_caches(float *address, floats values)
   _mm_stream_ps(address, (__m128)values);
 }
 
-static inline words nonzero_bytes(const uint8_t *bytes)
+static inline words nonzero_bytes(const uint8_t *flags)
 {
   int32_t four;
-  memcpy(&four, bytes, sizeof four);
+  memcpy(&four, flags, sizeof four);
   const __m128i zero = _mm_setzero_si128();
   const __m128i narrow = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero);
   return (words)_mm_unpacklo_epi16(narrow, zero) > 0;
@@ -247,7 +285,7 @@ static inline floats largest_of(floats left, floats right)
   return (floats)_mm_max_ps((__m128)left, (__m128)right);
 }
 
-static inline __m128i bytes_of(const words flags[VECTORS])
+static inline __m128i packed(const words flags[VECTORS])
 {
   const __m128i low = _mm_packs_epi32((__m128i)flags[0], (__m128i)flags[1]);
   const __m128i high = _mm_packs_epi32((__m128i)flags[2], (__m128i)flags[3]);
@@ -256,12 +294,12 @@ static inline __m128i bytes_of(const words flags[VECTORS])
 
 static inline uint32_t bits_of(const words flags[VECTORS])
 {
-  return (uint32_t)_mm_movemask_epi8(bytes_of(flags));
+  return (uint32_t)_mm_movemask_epi8(packed(flags));
 }
 
 static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 {
-  _mm_storeu_si128((__m128i *)address, _mm_and_si128(bytes_of(flags), _mm_set1_epi8(1)));
+  _mm_storeu_si128((__m128i *)address, _mm_and_si128(packed(flags), _mm_set1_epi8(1)));
 }
 
 static inline doubles widen_low(floats values)
@@ -274,6 +312,15 @@ static inline doubles widen_high(floats values)
   return (doubles)_mm_cvtps_pd(_mm_movehl_ps((__m128)values, (__m128)values));
 }
 
+/// Rounded twice, to double and to float: of what the kernels give it, that is the same number, as
+/// the test of every float32 shows.
+static inline floats multiply_add(floats a, floats b, floats c)
+{
+  const doubles low = widen_low(a) * widen_low(b) + widen_low(c);
+  const doubles high = widen_high(a) * widen_high(b) + widen_high(c);
+  return (floats)_mm_movelh_ps(_mm_cvtpd_ps((__m128d)low), _mm_cvtpd_ps((__m128d)high));
+}
+
 #else
 
 static inline void store_past_caches(float *address, floats values)
@@ -281,10 +328,10 @@ static inline void store_past_caches(float *address, floats values)
   store(address, values); // no such instruction is known to pay here
 }
 
-static inline words nonzero_bytes(const uint8_t *bytes)
+static inline words nonzero_bytes(const uint8_t *flags)
 {
   uint32_t four;
-  memcpy(&four, bytes, sizeof four);
+  memcpy(&four, flags, sizeof four);
   const uint16x8_t narrow = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
   return (words)vmovl_u16(vget_low_u16(narrow)) != 0;
 }
@@ -297,6 +344,11 @@ static inline bool any(words where)
 static inline words larger(words left, words right)
 {
   return (words)vmaxq_s32((int32x4_t)left, (int32x4_t)right);
+}
+
+static inline floats multiply_add(floats a, floats b, floats c)
+{
+  return (floats)vfmaq_f32((float32x4_t)c, (float32x4_t)a, (float32x4_t)b);
 }
 
 static inline floats smallest_of(floats left, floats right)
@@ -326,8 +378,8 @@ static inline void store_flags(uint8_t *address, const words flags[VECTORS])
   for (int v = 0; v < VECTORS; v += 2) {
     const uint16x4_t low = vmovn_u32((uint32x4_t)flags[v]);
     const uint16x4_t high = vmovn_u32((uint32x4_t)flags[v + 1]);
-    const uint8x8_t bytes = vmovn_u16(vcombine_u16(low, high));
-    vst1_u8(address + (int64_t)v * VECTOR_FLOATS, vand_u8(bytes, vdup_n_u8(1)));
+    const uint8x8_t ordered = vmovn_u16(vcombine_u16(low, high));
+    vst1_u8(address + (int64_t)v * VECTOR_FLOATS, vand_u8(ordered, vdup_n_u8(1)));
   }
 }
 
@@ -342,5 +394,15 @@ static inline doubles widen_high(floats values)
 }
 
 #endif
+
+/// zero + 0 v: 0 as long as every v is finite.
+static inline floats add_zero_of(floats zero, floats values)
+{
+#if VECTOR_FLOATS >= 8
+  return multiply_add(values, every(0.0F), zero);
+#else
+  return zero + values * 0.0F;
+#endif
+}
 
 #endif // M2PO_VECTOR_H

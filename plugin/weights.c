@@ -18,23 +18,33 @@ typedef struct batch_counts {
   int64_t sequences;
 } batch_counts;
 
+// The sum of eight bytes: of neighbours, then of those sums by a product, whose top holds it.
+static int64_t sum_of_bytes(uint64_t bytes)
+{
+  const uint64_t every_other = UINT64_C(0x00FF00FF00FF00FF);
+  const uint64_t pairs = (bytes & every_other) + ((bytes >> 8) & every_other);
+  return (int64_t)((pairs * UINT64_C(0x0001000100010001)) >> 48);
+}
+
 // How many of so many bytes are not 0. A counter for each byte of a vector takes 255 of them.
 static int64_t count_nonzero(const unsigned char *bytes, int64_t count)
 {
-  enum { WIDTH = 16, MOST = UINT8_MAX };
+  enum { WIDTH = 16, VECTORS = 4, STEP = WIDTH * VECTORS, MOST = UINT8_MAX / VECTORS };
   typedef uint8_t vector __attribute__((vector_size(WIDTH)));
   int64_t zeros = 0;
   int64_t i = 0;
-  while (count - i >= WIDTH) {
-    vector in_place = {0};
-    for (int step = 0; step < MOST && count - i >= WIDTH; ++step, i += WIDTH) {
-      vector values;
-      memcpy(&values, bytes + i, sizeof values);
-      in_place -= (vector)(values == 0);
+  while (count - i >= STEP) {
+    vector counters = {0};
+    for (int step = 0; step < MOST && count - i >= STEP; ++step, i += STEP) {
+      vector values[VECTORS];
+      memcpy(values, bytes + i, sizeof values);
+      for (int v = 0; v < VECTORS; ++v) {
+        counters -= (vector)(values[v] == 0);
+      }
     }
-    for (int place = 0; place < WIDTH; ++place) {
-      zeros += in_place[place];
-    }
+    uint64_t half[2];
+    memcpy(half, &counters, sizeof half);
+    zeros += sum_of_bytes(half[0]) + sum_of_bytes(half[1]);
   }
   for (; i < count; ++i) {
     zeros += bytes[i] == 0 ? 1 : 0;

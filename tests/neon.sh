@@ -33,7 +33,7 @@ flags=(-std=gnu11 -O3 -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Werror -ff
 build() { # OUTPUT COMPILER FLAG...
   local output=$1
   shift
-  "$@" "${flags[@]}" -o "$work/$output" tests/neon/kernels.c plugin/kernel.c >"$work/log" 2>&1
+  "$@" "${flags[@]}" -o "$work/$output" tests/neon/kernels.c plugin/kernel*.c >"$work/log" 2>&1
 }
 
 # jansson's headers are the same for both machines.

@@ -231,7 +231,7 @@ static void evaluate(rng *r, const tokens *memory, digest *d)
   const m2po_formula formula = some_formula(r);
   m2po_valuation valuation;
   float slope[M2PO_BLOCK];
-  kernels->evaluate(&block, &formula, slope, &valuation);
+  kernels->evaluate(&block, &formula, &(m2po_slopes){slope, false}, &valuation);
   put_valuation(d, &valuation, slope);
 }
 
@@ -245,13 +245,49 @@ static void step(rng *r, const tokens *memory, digest *d)
   float slope[M2PO_BLOCK];
   uint8_t keep[M2PO_BLOCK];
   memset(&sighting, 0, sizeof sighting);
-  kernels->step(&block, &bracket, &formula, rng_below(r, 2) == 0, slope, keep, &sighting,
-                &valuation);
+  kernels->step(&block, &bracket, &formula, rng_below(r, 2) == 0, &(m2po_slopes){slope, false},
+                keep, &sighting, &valuation);
   put_sighting(d, &sighting);
   put_valuation(d, &valuation, slope);
   if (valuation.plain) {
     put(d, "keep", keep, sizeof keep);
   }
+}
+
+static void put_glance(digest *d, const m2po_glance *glance, const m2po_valuation *valuation,
+                       const float slope[M2PO_BLOCK], const uint8_t keep[M2PO_BLOCK])
+{
+  put_valuation(d, valuation, slope);
+  if (valuation->plain && isfinite(valuation->sum)) {
+    put(d, "glance", glance, sizeof *glance);
+    put(d, "keep", keep, M2PO_BLOCK);
+  }
+}
+
+static void sift(rng *r, const tokens *memory, digest *d)
+{
+  const m2po_block block = block_of(memory);
+  const m2po_bracket bracket = some_bracket(r, memory);
+  const m2po_formula formula = some_formula(r);
+  m2po_glance glance;
+  m2po_valuation valuation;
+  float slope[M2PO_BLOCK];
+  uint8_t keep[M2PO_BLOCK];
+  kernels->sift(&block, &bracket, &formula, &(m2po_slopes){slope, false}, keep, &glance,
+                &valuation);
+  put_glance(d, &glance, &valuation, slope, keep);
+}
+
+static void keep_all(rng *r, const tokens *memory, digest *d)
+{
+  const m2po_block block = block_of(memory);
+  const m2po_formula formula = some_formula(r);
+  m2po_glance glance;
+  m2po_valuation valuation;
+  float slope[M2PO_BLOCK];
+  uint8_t keep[M2PO_BLOCK];
+  kernels->keep_all(&block, &formula, &(m2po_slopes){slope, false}, keep, &glance, &valuation);
+  put_glance(d, &glance, &valuation, slope, keep);
 }
 
 static void take(rng *r, const tokens *memory, digest *d)
@@ -278,7 +314,7 @@ static void measure(rng *r, const tokens *memory, digest *d)
   m2po_valuation valuation;
   float slope[M2PO_BLOCK];
   m2po_measures measures = m2po_measures_none();
-  kernels->evaluate(&block, &formula, slope, &valuation);
+  kernels->evaluate(&block, &formula, &(m2po_slopes){slope, false}, &valuation);
   put_flag(d, "plain", valuation.plain);
   if (valuation.plain) {
     kernels->measure(&block, (double)formula.log_ratio_clip, &measures);
@@ -292,8 +328,9 @@ typedef struct kernel {
   void (*run)(rng *r, const tokens *memory, digest *d);
 } kernel;
 
-static const kernel functions[] = {
-    {"sight", sight}, {"take", take}, {"evaluate", evaluate}, {"step", step}, {"measure", measure}};
+static const kernel functions[] = {{"sight", sight},    {"take", take}, {"evaluate", evaluate},
+                                   {"step", step},      {"sift", sift}, {"keep_all", keep_all},
+                                   {"measure", measure}};
 
 static void run(const token_kind *kind, const kernel *function, bool prints)
 {
@@ -327,7 +364,7 @@ static void run_exponential(bool prints)
     const m2po_block block = block_of(&memory);
     m2po_valuation valuation;
     float slope[M2PO_BLOCK];
-    kernels->evaluate(&block, &formula, slope, &valuation);
+    kernels->evaluate(&block, &formula, &(m2po_slopes){slope, false}, &valuation);
     put_valuation(&d, &valuation, slope);
   }
   printf("exponential evaluate %016" PRIx64 "\n", d.state);

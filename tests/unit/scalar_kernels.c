@@ -73,11 +73,6 @@ static void set_bit(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i)
   bits[i / M2PO_WORD_BITS] |= UINT64_C(1) << (i % M2PO_WORD_BITS);
 }
 
-static bool has_bit(const uint64_t bits[M2PO_BLOCK_WORDS], int64_t i)
-{
-  return (bits[i / M2PO_WORD_BITS] >> (i % M2PO_WORD_BITS) & 1) != 0;
-}
-
 void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
                   m2po_sighting *sighting)
 {
@@ -132,22 +127,22 @@ double scalar_take(float values[M2PO_BLOCK], float least, float *largest)
 // The operations of the vector exponential, in their order.
 static float exponential(float x)
 {
-  const float shifted = x * 0x1.715476p0F + 0x1.8p23F;
+  const float shifted = fmaf(x, 0x1.715476p0F, 0x1.8p23F);
   const float k = shifted - 0x1.8p23F;
-  const float r = (x - k * 0x1.62e400p-1F) - k * 0x1.7f7d1cp-20F;
+  const float r = fmaf(k, -0x1.7f7d1cp-20F, fmaf(k, -0x1.62e400p-1F, x));
   const float r2 = r * r;
-  const float high = (0x1.5558f2p-5F + r * 0x1.1239e2p-7F) + r2 * 0x1.6a2434p-10F;
-  const float low = (0x1.fffffcp-2F + r * 0x1.555492p-3F) + r2 * high;
-  const float value = 1.0F + (r + r2 * low);
+  const float high = fmaf(r2, 0x1.694434p-10F, fmaf(r, 0x1.1258e2p-7F, 0x1.555a8ap-5F));
+  const float low = fmaf(r2, high, fmaf(r, 0x1.55546ep-3F, 0x1.fffffcp-2F));
+  const float value = 1.0F + fmaf(r2, low, r);
   return ldexpf(value, (int)k);
 }
 
-// A r of a token that is kept.
-static float term_of(const token *it, bool kept, const m2po_formula *formula)
+static float slope_of(const token *it, bool kept, const m2po_formula *formula)
 {
   const float clip = formula->log_ratio_clip;
   const float clamped = it->log_ratio > clip ? clip : it->log_ratio < -clip ? -clip : it->log_ratio;
-  return (kept ? it->advantage : 0.0F) * exponential(clamped);
+  const float term = (kept ? it->advantage : 0.0F) * exponential(clamped);
+  return fmaf(term, -formula->weight, 0.0F);
 }
 
 void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float *slope,
@@ -156,11 +151,31 @@ void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float
   part_sums sums = {{0}};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
-    const float term = term_of(&it, block->keep[i] != 0, formula);
-    sums.part[i % SUM_PARTS] += (double)term;
-    slope[i] = 0.0F - term * formula->weight;
+    slope[i] = slope_of(&it, block->keep[i] != 0, formula);
+    sums.part[i % SUM_PARTS] += (double)slope[i];
   }
   *valuation = (m2po_valuation){total(&sums), all_finite(block)};
+}
+
+static bool is_at(const token *it, const m2po_bracket *bracket, bool all, standing where)
+{
+  return is_constrained(it, all) && stand(it->log_ratio * it->log_ratio, bracket) == where;
+}
+
+// Writes mask and slopes of the tokens that are not above, and gives the sum of those not inside.
+static double keep_up_to(const m2po_block *block, const m2po_bracket *bracket, bool all,
+                         const m2po_formula *formula, float *slope, uint8_t *keep)
+{
+  part_sums sums = {{0}};
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    const bool above = is_at(&it, bracket, all, ABOVE);
+    keep[i] = it.valid && !above ? 1 : 0;
+    slope[i] = slope_of(&it, !above, formula);
+    const bool inside = is_at(&it, bracket, all, INSIDE);
+    sums.part[i % SUM_PARTS] += inside ? 0.0 : (double)slope[i];
+  }
+  return total(&sums);
 }
 
 void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
@@ -169,17 +184,64 @@ void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2p
 {
   scalar_sight(block, bracket, all, sighting);
   sighting->plain = true; // an advantage that counts shows in the sum
-  part_sums sums = {{0}};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
-    const bool above =
-        is_constrained(&it, all) && stand(it.log_ratio * it.log_ratio, bracket) == ABOVE;
-    const float term = term_of(&it, !above, formula);
-    const bool plain = isfinite(it.log_ratio) && (!above || isfinite(it.advantage));
+    const bool plain =
+        isfinite(it.log_ratio) && (!is_at(&it, bracket, all, ABOVE) || isfinite(it.advantage));
     sighting->plain = sighting->plain && plain;
-    keep[i] = it.valid && !above ? 1 : 0;
-    slope[i] = 0.0F - term * formula->weight;
-    sums.part[i % SUM_PARTS] += has_bit(sighting->open, i) ? 0.0 : (double)term;
   }
-  *valuation = (m2po_valuation){total(&sums), sighting->plain};
+  valuation->plain = sighting->plain;
+  valuation->sum = keep_up_to(block, bracket, all, formula, slope, keep);
+}
+
+void scalar_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
+                 float *slope, uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
+{
+  part_sums below = {{0}};
+  *glance = (m2po_glance){.below = 0};
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    if (!is_constrained(&it, false)) {
+      continue;
+    }
+    const float square = it.log_ratio * it.log_ratio;
+    ++glance->constrained;
+    switch (stand(square, bracket)) {
+    case BELOW:
+      below.part[i % SUM_PARTS] += (double)square;
+      break;
+    case INSIDE:
+      set_bit(glance->open, i);
+      break;
+    case ABOVE:
+      ++glance->above_count;
+      break;
+    }
+  }
+  glance->below = total(&below);
+  valuation->plain = all_finite(block);
+  valuation->sum = keep_up_to(block, bracket, false, formula, slope, keep);
+}
+
+void scalar_keep_all(const m2po_block *block, const m2po_formula *formula, float *slope,
+                     uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
+{
+  enum { LANES = 16 };
+  static const m2po_bracket none = {.low = INFINITY, .high = FLT_MAX};
+  float lanes[LANES] = {0};
+  part_sums below = {{0}};
+  *glance = (m2po_glance){.below = 0};
+  valuation->plain = true; // an advantage shows in the sum
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    const bool in = is_constrained(&it, false);
+    lanes[i % LANES] += in ? it.log_ratio * it.log_ratio : 0.0F;
+    glance->constrained += in ? 1 : 0;
+    valuation->plain = valuation->plain && isfinite(it.log_ratio);
+  }
+  for (int64_t i = 0; i < LANES; ++i) {
+    below.part[i % SUM_PARTS] += (double)lanes[i];
+  }
+  glance->below = total(&below);
+  valuation->sum = keep_up_to(block, &none, false, formula, slope, keep);
 }

@@ -17,5 +17,9 @@ void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float
 void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
                  bool all, float *slope, uint8_t *keep, m2po_sighting *sighting,
                  m2po_valuation *valuation);
+void scalar_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
+                 float *slope, uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation);
+void scalar_keep_all(const m2po_block *block, const m2po_formula *formula, float *slope,
+                     uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation);
 
 #endif // TEST_SCALAR_KERNELS_H

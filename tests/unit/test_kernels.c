@@ -169,36 +169,100 @@ static void check_sight(const char *what, const m2po_kernels *kernels, const m2p
   cr_assert_eq(memcmp(got.valid, right.valid, sizeof got.valid), 0, "%s: valid", what);
 }
 
-static void check_evaluate(const char *what, const m2po_kernels *kernels, const m2po_block *block,
-                           const m2po_formula *formula)
+// The memory that a kernel writes to, with bytes about the mask that it may not.
+typedef struct results {
+  float slope[M2PO_BLOCK] __attribute__((aligned(M2PO_STREAM_ALIGNMENT)));
+  uint8_t keep[M2PO_BLOCK + 2];
+  m2po_valuation valuation;
+} results;
+
+static void begin(results *got)
 {
-  float slope[M2PO_BLOCK];
-  float right_slope[M2PO_BLOCK];
-  m2po_valuation got;
-  m2po_valuation right;
-  kernels->evaluate(block, formula, slope, &got);
-  scalar_evaluate(block, formula, right_slope, &right);
-  check_valuation(what, &got, &right, slope, right_slope);
+  memset(got, 7, sizeof *got);
+}
+
+static void check_results(const char *what, const m2po_kernels *kernels, const results *got,
+                          const results *right)
+{
+  kernels->fence();
+  check_valuation(what, &got->valuation, &right->valuation, got->slope, right->slope);
+  cr_assert(!right->valuation.plain || memcmp(got->keep + 1, right->keep + 1, M2PO_BLOCK) == 0,
+            "%s: keep", what);
+  cr_assert(got->keep[0] == 7 && got->keep[M2PO_BLOCK + 1] == 7, "%s: keep is overrun", what);
+}
+
+static void check_evaluate(const char *what, const m2po_kernels *kernels, const m2po_block *block,
+                           const m2po_formula *formula, bool past_caches)
+{
+  results got;
+  results right;
+  begin(&got);
+  begin(&right);
+  const m2po_slopes slopes = {got.slope, past_caches};
+  kernels->evaluate(block, formula, &slopes, &got.valuation);
+  scalar_evaluate(block, formula, right.slope, &right.valuation);
+  check_results(what, kernels, &got, &right);
 }
 
 static void check_step(const char *what, const m2po_kernels *kernels, const m2po_block *block,
-                       const m2po_bracket *bracket, const m2po_formula *formula, bool all)
+                       const m2po_bracket *bracket, const m2po_formula *formula, bool all,
+                       bool past_caches)
 {
-  float slope[M2PO_BLOCK];
-  float right_slope[M2PO_BLOCK];
-  uint8_t keep[M2PO_BLOCK + 2] = {7};
-  uint8_t right_keep[M2PO_BLOCK];
+  results got;
+  results right;
   m2po_sighting sighting;
   m2po_sighting right_sighting;
-  m2po_valuation got;
-  m2po_valuation right;
-  keep[M2PO_BLOCK + 1] = 7;
-  kernels->step(block, bracket, formula, all, slope, keep + 1, &sighting, &got);
-  scalar_step(block, bracket, formula, all, right_slope, right_keep, &right_sighting, &right);
+  begin(&got);
+  const m2po_slopes slopes = {got.slope, past_caches};
+  kernels->step(block, bracket, formula, all, &slopes, got.keep + 1, &sighting, &got.valuation);
+  scalar_step(block, bracket, formula, all, right.slope, right.keep + 1, &right_sighting,
+              &right.valuation);
   check_sighting(what, &sighting, &right_sighting);
-  check_valuation(what, &got, &right, slope, right_slope);
-  cr_assert(!right.plain || memcmp(keep + 1, right_keep, M2PO_BLOCK) == 0, "%s: keep", what);
-  cr_assert(keep[0] == 7 && keep[M2PO_BLOCK + 1] == 7, "%s: keep is overrun", what);
+  check_results(what, kernels, &got, &right);
+}
+
+static void check_glance(const char *what, const m2po_glance *got, const m2po_glance *right)
+{
+  cr_assert_eq(got->constrained, right->constrained, "%s: constrained at a glance", what);
+  cr_assert_eq(got->above_count, right->above_count, "%s: above_count at a glance", what);
+  cr_assert(got->below == right->below, "%s: below at a glance is %a, expected %a", what,
+            got->below, right->below);
+  cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open at a glance", what);
+}
+
+static void check_sift(const char *what, const m2po_kernels *kernels, const m2po_block *block,
+                       const m2po_bracket *bracket, const m2po_formula *formula, bool past_caches)
+{
+  results got;
+  results right;
+  m2po_glance glance;
+  m2po_glance right_glance;
+  begin(&got);
+  const m2po_slopes slopes = {got.slope, past_caches};
+  kernels->sift(block, bracket, formula, &slopes, got.keep + 1, &glance, &got.valuation);
+  scalar_sift(block, bracket, formula, right.slope, right.keep + 1, &right_glance,
+              &right.valuation);
+  check_results(what, kernels, &got, &right);
+  if (right.valuation.plain && isfinite(right.valuation.sum)) {
+    check_glance(what, &glance, &right_glance);
+  }
+}
+
+static void check_keep_all(const char *what, const m2po_kernels *kernels, const m2po_block *block,
+                           const m2po_formula *formula, bool past_caches)
+{
+  results got;
+  results right;
+  m2po_glance glance;
+  m2po_glance right_glance;
+  begin(&got);
+  const m2po_slopes slopes = {got.slope, past_caches};
+  kernels->keep_all(block, formula, &slopes, got.keep + 1, &glance, &got.valuation);
+  scalar_keep_all(block, formula, right.slope, right.keep + 1, &right_glance, &right.valuation);
+  check_results(what, kernels, &got, &right);
+  if (right.valuation.plain && isfinite(right.valuation.sum)) {
+    check_glance(what, &glance, &right_glance);
+  }
 }
 
 // A square that is in the block, so that a bracket ends on it.
@@ -258,8 +322,13 @@ static void check_blocks(const m2po_kernels *kernels)
              (int)seed, (int)kind, (double)bracket.low, (double)bracket.high,
              all ? "all tokens" : "trust region");
     check_sight(what, kernels, &block, &bracket, all);
-    check_evaluate(what, kernels, &block, &formula);
-    check_step(what, kernels, &block, &bracket, &formula, all);
+    const bool past_caches = rng_below(&r, 4) == 0;
+    check_evaluate(what, kernels, &block, &formula, past_caches);
+    check_step(what, kernels, &block, &bracket, &formula, all, past_caches);
+    check_keep_all(what, kernels, &block, &formula, past_caches);
+    if (bracket.low >= 0) {
+      check_sift(what, kernels, &block, &bracket, &formula, past_caches);
+    }
   }
   free(memory);
 }
@@ -287,19 +356,6 @@ static void check_take(const m2po_kernels *kernels)
     cr_assert_eq(memcmp(values, right, sizeof values), 0, "%s, seed %d: what is left",
                  kernels->name, (int)seed);
   }
-}
-
-static void check_stream(const m2po_kernels *kernels)
-{
-  float from[M2PO_BLOCK];
-  float *const to = aligned_alloc(M2PO_STREAM_ALIGNMENT, sizeof from);
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    from[i] = (float)i;
-  }
-  kernels->stream(to, from);
-  kernels->fence();
-  cr_assert_eq(memcmp(to, from, sizeof from), 0, "%s", kernels->name);
-  free(to);
 }
 
 // What a tally of single squares adds up to, of those on one side of the bracket.
@@ -370,7 +426,6 @@ static void check_target(const char *name)
   }
   check_blocks(kernels);
   check_take(kernels);
-  check_stream(kernels);
   check_tally(kernels);
 }
 
@@ -452,7 +507,8 @@ static void check_exponentials(const m2po_kernels *kernels, const float x[M2PO_B
   const m2po_formula formula = {80.0F, -1.0F};
   float ratio[M2PO_BLOCK];
   m2po_valuation valuation;
-  kernels->evaluate(&block, &formula, ratio, &valuation);
+  const m2po_slopes slopes = {ratio, false};
+  kernels->evaluate(&block, &formula, &slopes, &valuation);
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const double right = fabsf(x[i]) < 0x1p-30F ? 1.0 : exp((double)x[i]);
     if (!(fabs((double)ratio[i] - right) <= ulp_at(right))) {

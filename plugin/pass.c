@@ -1,0 +1,380 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+#include "pass.h"
+
+#include "tally.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_RANGES = 64, LEAST_RANGE = 4 * M2PO_CHUNK };
+
+// The part of the micro-batch that one body of parallel_for does: whole chunks.
+struct m2po_range {
+  int64_t start;
+  int64_t end;
+  int64_t constrained;
+  int64_t above_count;
+  int64_t open_count;
+  float least;          ///< for the next block's bracket
+  double rounded_below; ///< sum of m below the bracket where it isn't exact, else 0
+  m2po_tally below;
+  m2po_tally above;
+  m2po_tally open;
+  m2po_square_list squares; ///< of the open tokens
+  const m2po_squares *first;
+  bool given_up; ///< this batch is for the general code
+};
+
+// ------------------------------------------------------------------------------------- one block
+
+// One block at work.
+typedef struct block_job {
+  m2po_block block;
+  m2po_slopes slopes;
+  uint8_t *keep;
+  m2po_valuation valuation;
+  const uint64_t *open; ///< [M2PO_BLOCK_WORDS]
+} block_job;
+
+// Sums that are exact need a bracket whose `least` is not too small; one that is as small as it may
+// be leaves the least over.
+static bool take_sums(const m2po_pass *pass, m2po_range *range, const m2po_block *block,
+                      m2po_sighting *sighting)
+{
+  const m2po_kernels *const kernels = pass->evaluation.kernels;
+  const float safe = m2po_tally_safe_least(pass->bracket.low);
+  range->constrained += sighting->constrained;
+  range->above_count += sighting->above_count;
+  if (sighting->above_count != 0 &&
+      !m2po_tally_add_above(&range->above, kernels, sighting->above, pass->bracket.high)) {
+    return false;
+  }
+  const double below = sighting->below;
+  if (!m2po_tally_add_below(&range->below, kernels, sighting, range->least)) {
+    const m2po_bracket careful = {pass->bracket.low, pass->bracket.high, safe};
+    kernels->sight(block, &careful, pass->all_tokens, sighting);
+    if (!m2po_tally_add_below(&range->below, kernels, sighting, safe)) {
+      return false;
+    }
+  }
+  range->least = m2po_tally_next_least(below, safe);
+  return true;
+}
+
+static bool step(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_sighting *sighting)
+{
+  const m2po_evaluation *const evaluation = &pass->evaluation;
+  const m2po_bracket bracket = {pass->bracket.low, pass->bracket.high, range->least};
+  evaluation->kernels->step(&job->block, &bracket, &evaluation->formula, pass->all_tokens,
+                            &job->slopes, job->keep, sighting, &job->valuation);
+  job->open = sighting->open;
+  return job->valuation.plain && take_sums(pass, range, &job->block, sighting);
+}
+
+static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_glance *glance)
+{
+  const m2po_evaluation *const evaluation = &pass->evaluation;
+  if (pass->keeps_all) {
+    evaluation->kernels->keep_all(&job->block, &evaluation->formula, &job->slopes, job->keep,
+                                  glance, &job->valuation);
+  } else {
+    evaluation->kernels->sift(&job->block, &pass->bracket, &evaluation->formula, &job->slopes,
+                              job->keep, glance, &job->valuation);
+  }
+  job->open = glance->open;
+  range->constrained += glance->constrained;
+  range->above_count += glance->above_count;
+  range->rounded_below += glance->below;
+}
+
+static bool add_open(m2po_range *range, float square, float advantage)
+{
+  m2po_tally_add(&range->open, (double)square, false);
+  ++range->open_count;
+  return isfinite(square) && isfinite(advantage) &&
+         m2po_squares_append(&range->squares, false, (double)square);
+}
+
+static bool collect_open(m2po_range *range, const block_job *job)
+{
+  for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
+    uint64_t open = job->open[first / M2PO_WORD_BITS];
+    for (; open != 0; open &= open - 1) {
+      const int64_t i = first + __builtin_ctzll(open);
+      const float d = job->block.policy[i] - job->block.reference[i];
+      if (!add_open(range, d * d, job->block.advantages[i])) {
+        return false;
+      }
+    }
+  }
+  return true;
+}
+
+// False: not by this way.
+static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t count)
+{
+  const m2po_evaluation *const evaluation = &pass->evaluation;
+  uint8_t *const mask = (uint8_t *)pass->mask.data + start;
+  m2po_part *const part = &evaluation->parts[start / M2PO_CHUNK];
+  m2po_stage stage;
+  m2po_sighting sighting;
+  m2po_glance glance;
+  float slope_copy[M2PO_BLOCK];
+  uint8_t keep_copy[M2PO_BLOCK];
+  block_job job = {.slopes = m2po_evaluation_place(evaluation, start, count, slope_copy),
+                   .keep = count == M2PO_BLOCK ? mask : keep_copy};
+  if (!m2po_stage_load(&evaluation->source, start, count, &stage, &job.block)) {
+    return false;
+  }
+  if (!pass->exact) {
+    glance_at(pass, range, &job, &glance);
+  } else if (!step(pass, range, &job, &sighting)) {
+    return false;
+  }
+  if (!m2po_evaluation_take(evaluation, &job.block, start, count, job.slopes.to, &job.valuation,
+                            part) ||
+      !collect_open(range, &job)) {
+    return false;
+  }
+  if (job.keep == keep_copy) {
+    memcpy(mask, keep_copy, (size_t)count);
+  }
+  part->measures.loss += evaluation->correction * job.valuation.sum;
+  memcpy(pass->open + start / M2PO_WORD_BITS, job.open, M2PO_BLOCK / 8);
+  return true;
+}
+
+static void do_range(void *context, int64_t index)
+{
+  m2po_pass *const pass = context;
+  m2po_range *const range = &pass->ranges[index];
+  for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
+    const int64_t left = range->end - start;
+    if (start % M2PO_CHUNK == 0) {
+      pass->evaluation.parts[start / M2PO_CHUNK] = (m2po_part){.measures = m2po_measures_none()};
+    }
+    if (!do_block(pass, range, start, left < M2PO_BLOCK ? left : M2PO_BLOCK)) {
+      range->given_up = true;
+      return;
+    }
+  }
+  if (pass->evaluation.streams) {
+    pass->evaluation.kernels->fence();
+  }
+}
+
+// ------------------------------------------------------------------------------- the open tokens
+
+static double loss_in_double(const m2po_evaluation *evaluation, int64_t start, int64_t end)
+{
+  double loss = 0.0;
+  for (; start < end; start += M2PO_BLOCK) {
+    const int64_t count = end - start < M2PO_BLOCK ? end - start : M2PO_BLOCK;
+    loss += m2po_evaluation_loss(evaluation, start, count);
+  }
+  return loss;
+}
+
+// The open positions of a chunk. Their memory, which later ones have pushed out of the caches, is
+// asked for as they are found.
+static int64_t find_open(const m2po_pass *pass, int64_t start, int64_t end,
+                         int64_t positions[M2PO_CHUNK])
+{
+  const float *const slopes = pass->evaluation.slopes;
+  const uint8_t *const mask = pass->mask.data;
+  int64_t count = 0;
+  for (int64_t word = start; word < end; word += M2PO_WORD_BITS) {
+    uint64_t open = pass->open[word / M2PO_WORD_BITS];
+    for (; open != 0; open &= open - 1) {
+      const int64_t position = word + __builtin_ctzll(open);
+      __builtin_prefetch(slopes + position, 1);
+      __builtin_prefetch(mask + position, 1);
+      positions[count++] = position;
+    }
+  }
+  return count;
+}
+
+// Dropped ones lose their gradient. Gives the loss of the kept ones. No branch, which would be
+// taken at random.
+static double settle_tokens(const m2po_pass *pass, const int64_t *positions, int64_t count,
+                            m2po_cut_reader *reader)
+{
+  float *const slopes = pass->evaluation.slopes;
+  uint8_t *const mask = pass->mask.data;
+  double loss = 0.0;
+  for (int64_t i = 0; i < count; ++i) {
+    const bool stays = m2po_cut_keeps_next(&pass->cut, reader);
+    const float choice[2] = {0.0F, slopes[positions[i]]};
+    slopes[positions[i]] = choice[stays];
+    mask[positions[i]] = stays;
+    loss += (double)choice[stays];
+  }
+  return loss;
+}
+
+static void settle_range(void *context, int64_t index)
+{
+  const m2po_pass *const pass = context;
+  const m2po_evaluation *const evaluation = &pass->evaluation;
+  const m2po_range *const range = &pass->ranges[index];
+  if (range->open_count == 0 && !evaluation->few) {
+    return;
+  }
+  m2po_cut_reader reader = m2po_cut_reader_at(range->first);
+  int64_t positions[M2PO_CHUNK];
+  for (int64_t start = range->start; start < range->end; start += M2PO_CHUNK) {
+    const int64_t end = start + M2PO_CHUNK < range->end ? start + M2PO_CHUNK : range->end;
+    double *const loss = &evaluation->parts[start / M2PO_CHUNK].measures.loss;
+    const int64_t count = find_open(pass, start, end, positions);
+    *loss += evaluation->correction * settle_tokens(pass, positions, count, &reader);
+    if (evaluation->few && isfinite(*loss)) { // not a term that overflows float32
+      *loss = loss_in_double(evaluation, start, end);
+    }
+  }
+}
+
+// ------------------------------------------------------------------------------------- all ranges
+
+typedef struct range_sums {
+  int64_t constrained;
+  int64_t above_count;
+  m2po_kept below;
+  m2po_kept up_to_high; ///< and the open ones
+  double doubt;         ///< by which both sums may be too small
+  m2po_exact above;
+} range_sums;
+
+static m2po_exact exact_of(double value)
+{
+  m2po_exact sum = {{0}};
+  const m2po_parts parts = m2po_exact_parts(value);
+  m2po_exact_add(&sum, parts.mantissa, parts.exponent);
+  return sum;
+}
+
+// How far a sum of rounded sums may be off, as part of it: at most what the kernel says of a
+// block's, and a rounding for each.
+static double error_of(const m2po_pass *pass)
+{
+  const double blocks = (double)pass->evaluation.batch.count / M2PO_BLOCK;
+  return (pass->keeps_all ? 0x1p-18 : 0x1p-46) * 1.01 + (blocks + MOST_RANGES) * 0x1p-52;
+}
+
+// False: a range has given up.
+static bool add_ranges(m2po_pass *pass, range_sums *sums, m2po_square_list *squares)
+{
+  bool given_up = false;
+  double rounded = 0;
+  *sums = (range_sums){.constrained = 0};
+  for (int64_t i = 0; i < pass->range_count; ++i) {
+    m2po_range *const range = &pass->ranges[i];
+    given_up = given_up || range->given_up;
+    sums->constrained += range->constrained;
+    sums->above_count += range->above_count;
+    sums->up_to_high.count += range->open_count;
+    rounded += range->rounded_below;
+    m2po_tally_fold(&range->below, &sums->below.sum);
+    m2po_tally_fold(&range->open, &sums->up_to_high.sum);
+    m2po_tally_fold(&range->above, &sums->above);
+    m2po_squares_trim(&range->squares);
+    range->first = range->squares.first;
+    m2po_squares_join(squares, &range->squares);
+  }
+  if (!isfinite(rounded)) {
+    return false;
+  }
+  if (!pass->exact) {
+    const double error = error_of(pass) * rounded;
+    sums->below.sum = exact_of(rounded - error);
+    sums->doubt = 2 * error;
+  }
+  sums->below.count = sums->constrained - sums->above_count - sums->up_to_high.count;
+  sums->up_to_high.count += sums->below.count;
+  m2po_exact_add_exact(&sums->up_to_high.sum, &sums->below.sum);
+  return !given_up;
+}
+
+// Affordable even where the sum is larger by what is in doubt?
+static bool surely_affordable(const m2po_rule *rule, const m2po_kept *kept, double doubt)
+{
+  m2po_exact sum = exact_of(doubt);
+  m2po_exact_add_exact(&sum, &kept->sum);
+  return m2po_affordable(rule, &sum, kept->count);
+}
+
+// Finds the cut, if it is inside the bracket.
+static bool find_cut(m2po_pass *pass, const range_sums *sums, m2po_squares *squares,
+                     m2po_kept *kept)
+{
+  const m2po_rule *const rule = &pass->rule;
+  pass->cut = (m2po_cut){.value = INFINITY};
+  *kept = sums->up_to_high;
+  if (isinf(rule->threshold) || surely_affordable(rule, kept, sums->doubt)) {
+    return sums->above_count == 0;
+  }
+  if (!surely_affordable(rule, &sums->below, sums->doubt) ||
+      m2po_affordable(rule, &kept->sum, kept->count)) {
+    return false;
+  }
+  m2po_bin *const bins = malloc(M2PO_BINS * sizeof bins[0]);
+  *kept = sums->below;
+  const bool found = bins != NULL && m2po_find_cut(rule, squares, false, NULL, bins, kept,
+                                                   &pass->cut, NULL) == RFT_OK;
+  free(bins);
+  // The sums are too small by what is in doubt, so that no more can be kept; no less, if this can.
+  return found && surely_affordable(rule, kept, sums->doubt);
+}
+
+static bool divide(m2po_pass *pass, int64_t threads)
+{
+  const int64_t count = pass->evaluation.batch.count;
+  const int64_t wanted = 1 + count / LEAST_RANGE;
+  const int64_t most = wanted < threads ? wanted : threads;
+  const int64_t length = (pass->evaluation.chunks + most - 1) / most * M2PO_CHUNK;
+  const float bound = m2po_candidate_bound(&pass->rule);
+  pass->ranges = calloc((size_t)most, sizeof pass->ranges[0]);
+  pass->open = malloc((size_t)(count / M2PO_BLOCK + 1) * M2PO_BLOCK / 8);
+  if (pass->ranges == NULL || pass->open == NULL) {
+    return false;
+  }
+  pass->range_count = 0;
+  for (int64_t start = 0; start < count; start += length) {
+    m2po_range *const range = &pass->ranges[pass->range_count++];
+    range->start = start;
+    range->end = start + length < count ? start + length : count;
+    range->least = m2po_tally_safe_least(pass->keeps_all ? fminf(bound, 1.0F) : pass->bracket.low);
+  }
+  return true;
+}
+
+static bool run(const rft_instance *instance, m2po_pass *pass, m2po_square_list *squares,
+                m2po_found *found)
+{
+  range_sums sums;
+  m2po_parallel_for(instance, pass->range_count, do_range, pass);
+  if (!add_ranges(pass, &sums, squares) || !find_cut(pass, &sums, squares->first, &found->kept)) {
+    return false;
+  }
+  pass->evaluation.keep = pass->mask; // written by now, but for the open tokens of a range
+  m2po_parallel_for(instance, pass->range_count, settle_range, pass);
+  found->constrained = sums.constrained;
+  found->sum = sums.up_to_high.sum;
+  m2po_exact_add_exact(&found->sum, &sums.above);
+  return true;
+}
+
+bool m2po_pass_run(const rft_instance *instance, m2po_pass *pass, m2po_found *found)
+{
+  m2po_square_list squares = {NULL, NULL};
+  const bool done = divide(pass, instance->parallel == NULL ? 1 : MOST_RANGES) &&
+                    run(instance, pass, &squares, found);
+  m2po_squares_free(&squares);
+  free(pass->ranges);
+  free(pass->open);
+  return done;
+}

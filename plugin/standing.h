@@ -1,0 +1,93 @@
+// Copyright 2026 The M2PO plugin authors
+// SPDX-License-Identifier: Apache-2.0
+
+// Where tokens stand: in T or not, and there below, inside or above a bracket.
+
+#ifndef M2PO_STANDING_H
+#define M2PO_STANDING_H
+
+#include "tokens.h"
+
+#include <float.h>
+#include <math.h>
+
+/// Does the bracket have a high end? (Only infinity is above FLT_MAX.)
+static inline bool cuts_at(const m2po_bracket *bracket)
+{
+  return bracket->high < FLT_MAX;
+}
+
+/// The same for a loop that compares with the high end in any case: where there is none, not even
+/// an infinite m is above it.
+static inline m2po_bracket bounds_of(const m2po_bracket *bracket)
+{
+  return (m2po_bracket){bracket->low, cuts_at(bracket) ? bracket->high : INFINITY, bracket->least};
+}
+
+/// Where tokens of T stand.
+typedef struct standing {
+  words in; ///< of T
+  words above_low;
+  words above_high;
+  floats square;
+} standing;
+
+SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *bracket, bool all,
+                           bool cuts)
+{
+  standing found;
+  // T has the tokens whose ratio moves the way that the advantage pushes.
+  found.in = all ? tokens->valid : along(tokens->log_ratio, tokens->advantage);
+  found.square = tokens->log_ratio * tokens->log_ratio;
+  found.above_low = found.in & (found.square > bracket->low);
+  found.above_high = cuts ? found.in & (found.square > bracket->high) : (words){0};
+  return found;
+}
+
+/// A sighting in progress: sums, and in each element counts and the largest so far.
+typedef struct running_totals {
+  part_sums below;
+  words left;
+  words constrained;
+  words above;
+  words sizes;
+} running_totals;
+
+SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const token_vector *tokens,
+                      const standing *found, const m2po_bracket *bracket, int64_t i, int v,
+                      bool cuts)
+{
+  const floats below = masked(found->in & ~found->above_low, found->square);
+  const words taken = below >= bracket->least;
+  const floats left = masked(~taken, below);
+  add(&totals->below, v, masked(taken, below));
+  store(sighting->left + i, left);
+  totals->left = larger(totals->left, (words)left);
+  totals->constrained -= found->in;
+  if (cuts) {
+    const floats dropped = masked(found->above_high, tokens->advantage);
+    store(sighting->above + i, masked(found->above_high, found->square));
+    totals->above -= found->above_high;
+    totals->sizes = larger(totals->sizes, size_bits(dropped));
+  }
+}
+
+static inline void conclude(m2po_sighting *sighting, const running_totals *totals)
+{
+  const int32_t left = largest(totals->left);
+  memcpy(&sighting->largest_left, &left, sizeof left);
+  sighting->below = total(&totals->below);
+  sighting->constrained = sum_of(totals->constrained);
+  sighting->above_count = sum_of(totals->above);
+  sighting->plain = all_finite(totals->sizes);
+}
+
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first bits of a word come first");
+
+static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const words flags[VECTORS])
+{
+  const uint16_t found = (uint16_t)bits_of(flags);
+  memcpy((uint8_t *)bits + i / 8, &found, sizeof found);
+}
+
+#endif // M2PO_STANDING_H
