@@ -74,8 +74,8 @@ typedef struct m2po_valuation {
 /// Where the slopes of a block go.
 typedef struct m2po_slopes {
   float *to;        ///< [M2PO_BLOCK]: -weight A r of valid, kept tokens; 0 elsewhere
-  bool past_caches; ///< it is M2PO_STREAM_ALIGNMENT aligned, and not to be read by another thread
-                    ///< before `fence` has been called
+  bool past_caches; ///< it is M2PO_STREAM_ALIGNMENT aligned, a mask that is written beside it, too,
+                    ///< and neither to be read by another thread before `fence` has been called
 } m2po_slopes;
 
 typedef struct m2po_kernels {

@@ -156,7 +156,7 @@ void m2po_keep_all(const m2po_block *block, const m2po_formula *formula, const m
   const bool whole = all_valid(block->mask);
   const words sizes =
       whole ? keep_tokens(block, true, &ready, glance) : keep_tokens(block, false, &ready, glance);
-  keep_valid(block->mask, keep);
+  keep_valid(block->mask, slopes->past_caches, keep);
   valuation->plain = all_finite(sizes);
   valuation->sum = value(block, ready.log_ratio, whole ? block->advantages : ready.advantage, sizes,
                          glance->open, formula, slopes);

@@ -127,6 +127,7 @@ static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t 
   uint8_t keep_copy[M2PO_BLOCK];
   block_job job = {.slopes = m2po_evaluation_place(evaluation, start, count, slope_copy),
                    .keep = count == M2PO_BLOCK ? mask : keep_copy};
+  job.slopes.past_caches &= (uintptr_t)mask % M2PO_STREAM_ALIGNMENT == 0;
   if (!m2po_stage_load(&evaluation->source, start, count, &stage, &job.block)) {
     return false;
   }

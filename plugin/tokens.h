@@ -126,11 +126,16 @@ static inline bool all_valid(const uint8_t mask[M2PO_BLOCK])
   return !any((words)zero != 0);
 }
 
-static inline void keep_valid(const uint8_t mask[M2PO_BLOCK], uint8_t keep[M2PO_BLOCK])
+static inline void keep_valid(const uint8_t mask[M2PO_BLOCK], bool past_caches,
+                              uint8_t keep[M2PO_BLOCK])
 {
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
     const bytes kept = (bytes)(load_bytes(mask + i) != 0) & 1;
-    memcpy(keep + i, &kept, sizeof kept);
+    if (past_caches) {
+      store_past_caches((float *)(void *)(keep + i), (floats)kept);
+    } else {
+      memcpy(keep + i, &kept, sizeof kept);
+    }
   }
 }
 

@@ -169,10 +169,11 @@ static void check_sight(const char *what, const m2po_kernels *kernels, const m2p
   cr_assert_eq(memcmp(got.valid, right.valid, sizeof got.valid), 0, "%s: valid", what);
 }
 
-// The memory that a kernel writes to, with bytes about the mask that it may not.
+// The memory that a kernel writes to, with bytes about the mask that are not for it.
 typedef struct results {
   float slope[M2PO_BLOCK] __attribute__((aligned(M2PO_STREAM_ALIGNMENT)));
-  uint8_t keep[M2PO_BLOCK + 2];
+  uint8_t room[M2PO_STREAM_ALIGNMENT];
+  uint8_t keep[M2PO_BLOCK + 1];
   m2po_valuation valuation;
 } results;
 
@@ -186,9 +187,10 @@ static void check_results(const char *what, const m2po_kernels *kernels, const r
 {
   kernels->fence();
   check_valuation(what, &got->valuation, &right->valuation, got->slope, right->slope);
-  cr_assert(!right->valuation.plain || memcmp(got->keep + 1, right->keep + 1, M2PO_BLOCK) == 0,
-            "%s: keep", what);
-  cr_assert(got->keep[0] == 7 && got->keep[M2PO_BLOCK + 1] == 7, "%s: keep is overrun", what);
+  cr_assert(!right->valuation.plain || memcmp(got->keep, right->keep, M2PO_BLOCK) == 0, "%s: keep",
+            what);
+  cr_assert(got->room[M2PO_STREAM_ALIGNMENT - 1] == 7 && got->keep[M2PO_BLOCK] == 7,
+            "%s: keep is overrun", what);
 }
 
 static void check_evaluate(const char *what, const m2po_kernels *kernels, const m2po_block *block,
@@ -214,8 +216,8 @@ static void check_step(const char *what, const m2po_kernels *kernels, const m2po
   m2po_sighting right_sighting;
   begin(&got);
   const m2po_slopes slopes = {got.slope, past_caches};
-  kernels->step(block, bracket, formula, all, &slopes, got.keep + 1, &sighting, &got.valuation);
-  scalar_step(block, bracket, formula, all, right.slope, right.keep + 1, &right_sighting,
+  kernels->step(block, bracket, formula, all, &slopes, got.keep, &sighting, &got.valuation);
+  scalar_step(block, bracket, formula, all, right.slope, right.keep, &right_sighting,
               &right.valuation);
   check_sighting(what, &sighting, &right_sighting);
   check_results(what, kernels, &got, &right);
@@ -239,9 +241,8 @@ static void check_sift(const char *what, const m2po_kernels *kernels, const m2po
   m2po_glance right_glance;
   begin(&got);
   const m2po_slopes slopes = {got.slope, past_caches};
-  kernels->sift(block, bracket, formula, &slopes, got.keep + 1, &glance, &got.valuation);
-  scalar_sift(block, bracket, formula, right.slope, right.keep + 1, &right_glance,
-              &right.valuation);
+  kernels->sift(block, bracket, formula, &slopes, got.keep, &glance, &got.valuation);
+  scalar_sift(block, bracket, formula, right.slope, right.keep, &right_glance, &right.valuation);
   check_results(what, kernels, &got, &right);
   if (right.valuation.plain && isfinite(right.valuation.sum)) {
     check_glance(what, &glance, &right_glance);
@@ -257,8 +258,8 @@ static void check_keep_all(const char *what, const m2po_kernels *kernels, const 
   m2po_glance right_glance;
   begin(&got);
   const m2po_slopes slopes = {got.slope, past_caches};
-  kernels->keep_all(block, formula, &slopes, got.keep + 1, &glance, &got.valuation);
-  scalar_keep_all(block, formula, right.slope, right.keep + 1, &right_glance, &right.valuation);
+  kernels->keep_all(block, formula, &slopes, got.keep, &glance, &got.valuation);
+  scalar_keep_all(block, formula, right.slope, right.keep, &right_glance, &right.valuation);
   check_results(what, kernels, &got, &right);
   if (right.valuation.plain && isfinite(right.valuation.sum)) {
     check_glance(what, &glance, &right_glance);
