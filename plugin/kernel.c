@@ -71,7 +71,7 @@ static double take(float values[M2PO_BLOCK], float least, float *largest_left)
 static void evaluate(const m2po_block *block, const m2po_formula *formula,
                      const m2po_slopes *slopes, m2po_valuation *valuation)
 {
-  static const uint64_t none_open[M2PO_BLOCK_WORDS];
+  static const m2po_places none_open = {.count = 0};
   const m2po_block own = *block; // which no store can change
   ready_tokens ready;
   spread found = {{0}, {0}};
@@ -83,7 +83,7 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula,
   }
   valuation->plain = is_finite(&found);
   valuation->sum =
-      value(block, ready.log_ratio, ready.advantage, found.log_ratio, none_open, formula, slopes);
+      value(block, ready.log_ratio, ready.advantage, found.log_ratio, &none_open, formula, slopes);
 }
 
 // -------------------------------------------------------------------------------- metrics, in

@@ -19,6 +19,13 @@
 enum { M2PO_STREAM_ALIGNMENT = 64 };
 
 enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
+enum { M2PO_PLACES_AT_ONCE = 4 };
+
+/// Where tokens stand that are few.
+typedef struct m2po_places {
+  int64_t count;
+  int16_t place[M2PO_BLOCK + M2PO_PLACES_AT_ONCE]; ///< [count], rising
+} m2po_places;
 
 /// A whole block of float32 values.
 typedef struct m2po_block {
@@ -42,6 +49,7 @@ typedef struct m2po_bracket {
 typedef struct m2po_sighting {
   uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position; sight alone sets it
   uint64_t open[M2PO_BLOCK_WORDS];  ///< of T, inside the bracket
+  m2po_places open_places;          ///< the same; step alone sets them
   double below;                     ///< sum of m of the tokens of T below the bracket
   float left[M2PO_BLOCK];           ///< those of them that are less than `least`, 0 elsewhere
   float largest_left;
@@ -54,6 +62,7 @@ typedef struct m2po_sighting {
 /// A block as a selection sees it that nobody asks for metrics.
 typedef struct m2po_glance {
   uint64_t open[M2PO_BLOCK_WORDS]; ///< of T, inside the bracket
+  m2po_places open_places;         ///< the same
   double below;                    ///< sum of m of the tokens of T below the bracket, rounded
   int64_t constrained;             ///< |T|
   int64_t above_count;             ///< of T, above the bracket

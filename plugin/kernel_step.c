@@ -36,6 +36,7 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
     put_bits(sighting->open, i, open);
     store_flags(keep + i, stays);
   }
+  find_places(sighting->open, &sighting->open_places);
   totals.sizes = larger(totals.sizes, sizes);
   conclude(sighting, &totals);
   return sizes;
@@ -55,8 +56,8 @@ void m2po_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_
     sizes = step_tokens(block, bracket, false, false, keep, &ready, sighting);
   }
   valuation->plain = sighting->plain;
-  valuation->sum =
-      value(block, ready.log_ratio, ready.advantage, sizes, sighting->open, formula, slopes);
+  valuation->sum = value(block, ready.log_ratio, ready.advantage, sizes, &sighting->open_places,
+                         formula, slopes);
 }
 
 // ----------------------------------------------------------------- with what decides, no more
@@ -94,6 +95,7 @@ SPECIALIZED spread sift_tokens(const m2po_block *block, const m2po_bracket *brac
     put_bits(glance->open, i, open);
     store_flags(keep + i, stays);
   }
+  find_places(glance->open, &glance->open_places);
   glance->below = total(&below);
   glance->constrained = sum_of(constrained);
   glance->above_count = sum_of(above);
@@ -109,8 +111,8 @@ void m2po_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_
                            ? sift_tokens(block, bracket, true, keep, &ready, glance)
                            : sift_tokens(block, bracket, false, keep, &ready, glance);
   valuation->plain = is_finite(&found);
-  valuation->sum = value(block, ready.log_ratio, ready.advantage, found.log_ratio, glance->open,
-                         formula, slopes);
+  valuation->sum = value(block, ready.log_ratio, ready.advantage, found.log_ratio,
+                         &glance->open_places, formula, slopes);
 }
 
 // --------------------------------------------------------------- where nothing seems to have to go
@@ -143,6 +145,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, ready_tokens 
   part_sums below = {{{0}}};
   EACH_VECTOR add(&below, v, squares[v]);
   memset(glance->open, 0, sizeof glance->open);
+  glance->open_places.count = 0;
   glance->below = total(&below);
   glance->constrained = sum_of(constrained);
   glance->above_count = 0;
@@ -159,5 +162,5 @@ void m2po_keep_all(const m2po_block *block, const m2po_formula *formula, const m
   keep_valid(block->mask, slopes->past_caches, keep);
   valuation->plain = all_finite(sizes);
   valuation->sum = value(block, ready.log_ratio, whole ? block->advantages : ready.advantage, sizes,
-                         glance->open, formula, slopes);
+                         &glance->open_places, formula, slopes);
 }

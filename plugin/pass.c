@@ -38,6 +38,7 @@ typedef struct block_job {
   uint8_t *keep;
   m2po_valuation valuation;
   const uint64_t *open; ///< [M2PO_BLOCK_WORDS]
+  const m2po_places *open_places;
 } block_job;
 
 // Sums that are exact need a bracket whose `least` is not too small; one that is as small as it may
@@ -72,6 +73,7 @@ static bool step(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_
   evaluation->kernels->step(&job->block, &bracket, &evaluation->formula, pass->all_tokens,
                             &job->slopes, job->keep, sighting, &job->valuation);
   job->open = sighting->open;
+  job->open_places = &sighting->open_places;
   return job->valuation.plain && take_sums(pass, range, &job->block, sighting);
 }
 
@@ -86,6 +88,7 @@ static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, 
                               job->keep, glance, &job->valuation);
   }
   job->open = glance->open;
+  job->open_places = &glance->open_places;
   range->constrained += glance->constrained;
   range->above_count += glance->above_count;
   range->rounded_below += glance->below;
@@ -101,14 +104,11 @@ static bool add_open(m2po_range *range, float square, float advantage)
 
 static bool collect_open(m2po_range *range, const block_job *job)
 {
-  for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
-    uint64_t open = job->open[first / M2PO_WORD_BITS];
-    for (; open != 0; open &= open - 1) {
-      const int64_t i = first + __builtin_ctzll(open);
-      const float d = job->block.policy[i] - job->block.reference[i];
-      if (!add_open(range, d * d, job->block.advantages[i])) {
-        return false;
-      }
+  for (int64_t i = 0; i < job->open_places->count; ++i) {
+    const int16_t at = job->open_places->place[i];
+    const float d = job->block.policy[at] - job->block.reference[at];
+    if (!add_open(range, d * d, job->block.advantages[at])) {
+      return false;
     }
   }
   return true;

@@ -123,22 +123,17 @@ static inline double sum_up(const float slope[M2PO_BLOCK], const float fetched[M
 }
 
 /// The same without those that are `open`, which are zero for the while.
-static inline double sum_settled(float slope[M2PO_BLOCK], const uint64_t open[M2PO_BLOCK_WORDS],
+static inline double sum_settled(float slope[M2PO_BLOCK], const m2po_places *open,
                                  const float fetched[M2PO_BLOCK])
 {
-  int64_t place[M2PO_BLOCK];
   float kept[M2PO_BLOCK];
-  int64_t count = 0;
-  for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
-    for (uint64_t left = open[word]; left != 0; left &= left - 1) {
-      place[count] = word * M2PO_WORD_BITS + __builtin_ctzll(left);
-      kept[count] = slope[place[count]];
-      slope[place[count++]] = 0.0F;
-    }
+  for (int64_t i = 0; i < open->count; ++i) {
+    kept[i] = slope[open->place[i]];
+    slope[open->place[i]] = 0.0F;
   }
   const double sum = sum_up(slope, fetched);
-  for (int64_t i = 0; i < count; ++i) {
-    slope[place[i]] = kept[i];
+  for (int64_t i = 0; i < open->count; ++i) {
+    slope[open->place[i]] = kept[i];
   }
   return sum;
 }
@@ -147,8 +142,8 @@ static inline double sum_settled(float slope[M2PO_BLOCK], const uint64_t open[M2
 /// largest size bits of the log-ratios. The loops that read a block fetch the next one's policy,
 /// these here the rest of it: memory has to be asked for all the time.
 static inline double value(const m2po_block *block, const float *log_ratio, const float *advantage,
-                           words sizes, const uint64_t open[M2PO_BLOCK_WORDS],
-                           const m2po_formula *formula, const m2po_slopes *slopes)
+                           words sizes, const m2po_places *open, const m2po_formula *formula,
+                           const m2po_slopes *slopes)
 {
   const value_job job = {log_ratio, advantage, block->reference, *formula};
   const float near = formula->log_ratio_clip < NEAR ? formula->log_ratio_clip : NEAR;
