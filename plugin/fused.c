@@ -71,23 +71,35 @@ static int32_t select_then_evaluate(const rft_instance *instance, const rft_batc
 
 // ----------------------------------------------------------------------------------- in one pass
 
+// Where rounded sums don't decide, exact ones do.
+static m2po_outcome run_until_decided(const rft_instance *instance, m2po_pass *pass,
+                                      m2po_found *found)
+{
+  m2po_outcome outcome = m2po_pass_run(instance, pass, found);
+  if (outcome == M2PO_UNDECIDED) {
+    pass->exact = true;
+    outcome = m2po_pass_run(instance, pass, found);
+  }
+  return outcome;
+}
+
 // False: not by this way.
 static bool run(const rft_instance *instance, m2po_pass *pass, m2po_found *found,
                 m2po_measures *total)
 {
   const m2po_guess guess = m2po_guess_cut(instance, &pass->rule, &pass->evaluation.source);
-  bool done = false;
+  m2po_outcome outcome = M2PO_CUT_ELSEWHERE;
   if (guess.keeps_all) {
     pass->keeps_all = true;
     pass->bracket = (m2po_bracket){.low = FLT_MAX, .high = FLT_MAX};
-    done = m2po_pass_run(instance, pass, found);
+    outcome = run_until_decided(instance, pass, found);
   }
-  if (!done) {
+  if (outcome == M2PO_CUT_ELSEWHERE) {
     pass->keeps_all = false;
     pass->bracket = guess.bracket;
-    done = m2po_pass_run(instance, pass, found);
+    outcome = run_until_decided(instance, pass, found);
   }
-  return done && m2po_evaluation_total(&pass->evaluation, total, NULL) == RFT_OK;
+  return outcome == M2PO_PASSED && m2po_evaluation_total(&pass->evaluation, total, NULL) == RFT_OK;
 }
 
 static int32_t open_mask(m2po_pass *pass, const rft_batch *batch, const rft_tensor *mask,

@@ -5,8 +5,8 @@
 //
 // A kernel works on one block and judges nothing: whoever calls it does a block that is not plain
 // again with the general code (inputs.h, terms.h), which says what is wrong, if anything is. Every
-// instruction set gives the same bits: each operation is rounded once, none is contracted or
-// reordered, and sums have a fixed number of lanes.
+// instruction set gives the same bits: each operation is rounded once, a multiply-add as one where
+// the code says so and nowhere else, none is reordered, and sums have a fixed number of lanes.
 
 #ifndef M2PO_KERNEL_H
 #define M2PO_KERNEL_H
@@ -19,7 +19,7 @@
 enum { M2PO_STREAM_ALIGNMENT = 64 };
 
 enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
-enum { M2PO_PLACES_AT_ONCE = 4 };
+enum { M2PO_PLACES_AT_ONCE = 4 }; // of a word, which a kernel looks for
 
 /// Where tokens stand that are few.
 typedef struct m2po_places {

@@ -300,35 +300,49 @@ static bool add_ranges(m2po_pass *pass, range_sums *sums, m2po_square_list *squa
   return !given_up;
 }
 
-// Affordable even where the sum is larger by what is in doubt?
-static bool surely_affordable(const m2po_rule *rule, const m2po_kept *kept, double doubt)
+typedef enum affordable { AFFORDABLE, TOO_DEAR, UNKNOWN } affordable;
+
+// `kept` may be more by what is in doubt.
+static affordable judge(const m2po_rule *rule, const m2po_kept *kept, double doubt)
 {
-  m2po_exact sum = exact_of(doubt);
-  m2po_exact_add_exact(&sum, &kept->sum);
-  return m2po_affordable(rule, &sum, kept->count);
+  m2po_exact most = exact_of(doubt);
+  m2po_exact_add_exact(&most, &kept->sum);
+  return m2po_affordable(rule, &most, kept->count)        ? AFFORDABLE
+         : m2po_affordable(rule, &kept->sum, kept->count) ? UNKNOWN
+                                                          : TOO_DEAR;
 }
 
-// Finds the cut, if it is inside the bracket.
-static bool find_cut(m2po_pass *pass, const range_sums *sums, m2po_squares *squares,
-                     m2po_kept *kept)
+// Finds the cut among the open tokens, where it is known to be.
+static m2po_outcome find_cut_inside(m2po_pass *pass, const range_sums *sums, m2po_squares *squares,
+                                    m2po_kept *kept)
 {
-  const m2po_rule *const rule = &pass->rule;
-  pass->cut = (m2po_cut){.value = INFINITY};
-  *kept = sums->up_to_high;
-  if (isinf(rule->threshold) || surely_affordable(rule, kept, sums->doubt)) {
-    return sums->above_count == 0;
-  }
-  if (!surely_affordable(rule, &sums->below, sums->doubt) ||
-      m2po_affordable(rule, &kept->sum, kept->count)) {
-    return false;
-  }
   m2po_bin *const bins = malloc(M2PO_BINS * sizeof bins[0]);
   *kept = sums->below;
-  const bool found = bins != NULL && m2po_find_cut(rule, squares, false, NULL, bins, kept,
+  const bool found = bins != NULL && m2po_find_cut(&pass->rule, squares, false, NULL, bins, kept,
                                                    &pass->cut, NULL) == RFT_OK;
   free(bins);
-  // The sums are too small by what is in doubt, so that no more can be kept; no less, if this can.
-  return found && surely_affordable(rule, kept, sums->doubt);
+  // By the least that the sums may be, no more can be kept; by the most, not even this, perhaps.
+  return !found                                                ? M2PO_NO_PASS
+         : judge(&pass->rule, kept, sums->doubt) == AFFORDABLE ? M2PO_PASSED
+                                                               : M2PO_UNDECIDED;
+}
+
+static m2po_outcome find_cut(m2po_pass *pass, const range_sums *sums, m2po_squares *squares,
+                             m2po_kept *kept)
+{
+  const m2po_rule *const rule = &pass->rule;
+  const affordable all =
+      isinf(rule->threshold) ? AFFORDABLE : judge(rule, &sums->up_to_high, sums->doubt);
+  const affordable least = judge(rule, &sums->below, sums->doubt);
+  pass->cut = (m2po_cut){.value = INFINITY};
+  *kept = sums->up_to_high;
+  if (all == AFFORDABLE) {
+    return sums->above_count == 0 ? M2PO_PASSED : M2PO_CUT_ELSEWHERE;
+  }
+  if (all == UNKNOWN || least == UNKNOWN) {
+    return M2PO_UNDECIDED;
+  }
+  return least == TOO_DEAR ? M2PO_CUT_ELSEWHERE : find_cut_inside(pass, sums, squares, kept);
 }
 
 static bool divide(m2po_pass *pass, int64_t threads)
@@ -353,29 +367,34 @@ static bool divide(m2po_pass *pass, int64_t threads)
   return true;
 }
 
-static bool run(const rft_instance *instance, m2po_pass *pass, m2po_square_list *squares,
-                m2po_found *found)
+static m2po_outcome run(const rft_instance *instance, m2po_pass *pass, m2po_square_list *squares,
+                        m2po_found *found)
 {
   range_sums sums;
   m2po_parallel_for(instance, pass->range_count, do_range, pass);
-  if (!add_ranges(pass, &sums, squares) || !find_cut(pass, &sums, squares->first, &found->kept)) {
-    return false;
+  if (!add_ranges(pass, &sums, squares)) {
+    return M2PO_NO_PASS;
+  }
+  const m2po_outcome outcome = find_cut(pass, &sums, squares->first, &found->kept);
+  if (outcome != M2PO_PASSED) {
+    return outcome;
   }
   pass->evaluation.keep = pass->mask; // written by now, but for the open tokens of a range
   m2po_parallel_for(instance, pass->range_count, settle_range, pass);
   found->constrained = sums.constrained;
   found->sum = sums.up_to_high.sum;
   m2po_exact_add_exact(&found->sum, &sums.above);
-  return true;
+  return M2PO_PASSED;
 }
 
-bool m2po_pass_run(const rft_instance *instance, m2po_pass *pass, m2po_found *found)
+m2po_outcome m2po_pass_run(const rft_instance *instance, m2po_pass *pass, m2po_found *found)
 {
   m2po_square_list squares = {NULL, NULL};
-  const bool done = divide(pass, instance->parallel == NULL ? 1 : MOST_RANGES) &&
-                    run(instance, pass, &squares, found);
+  const m2po_outcome outcome = divide(pass, instance->parallel == NULL ? 1 : MOST_RANGES)
+                                   ? run(instance, pass, &squares, found)
+                                   : M2PO_NO_PASS;
   m2po_squares_free(&squares);
   free(pass->ranges);
   free(pass->open);
-  return done;
+  return outcome;
 }

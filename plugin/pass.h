@@ -33,8 +33,13 @@ typedef struct m2po_found {
   m2po_kept kept;
 } m2po_found;
 
-/// False: not by this pass. The cut is not inside the bracket, or something is for the general
-/// code.
-bool m2po_pass_run(const rft_instance *instance, m2po_pass *pass, m2po_found *found);
+typedef enum m2po_outcome {
+  M2PO_PASSED,
+  M2PO_CUT_ELSEWHERE, ///< outside the bracket
+  M2PO_UNDECIDED,     ///< for sums that are not exact
+  M2PO_NO_PASS        ///< something is for the general code
+} m2po_outcome;
+
+m2po_outcome m2po_pass_run(const rft_instance *instance, m2po_pass *pass, m2po_found *found);
 
 #endif // M2PO_PASS_H

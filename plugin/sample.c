@@ -100,7 +100,8 @@ static void read_sample(const rft_instance *instance, const m2po_source *source,
   const m2po_bracket bracket = {bound, FLT_MAX, 0x1p-149F}; // any sum will do
   const int64_t count = source->batch->count;
   // A larger sample leaves fewer tokens open: the square root balances what the two cost.
-  const int64_t blocks = (int64_t)sqrt((double)(count / M2PO_BLOCK));
+  const int64_t all_blocks = count / M2PO_BLOCK;
+  const int64_t blocks = (int64_t)sqrt((double)all_blocks);
   const int64_t stretch = count / (blocks * RUNS);
   m2po_stage stage;
   m2po_sighting sighting;

@@ -86,6 +86,7 @@ static inline token_vector read_whole(const m2po_block *block, int64_t i)
 /// there may be nothing.
 static inline void fetch_next(const float block[M2PO_BLOCK], int64_t i)
 {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
   __builtin_prefetch((const void *)((uintptr_t)(block + i) + M2PO_BLOCK * sizeof(float)));
 }
 
@@ -121,7 +122,7 @@ static inline bool all_valid(const uint8_t mask[M2PO_BLOCK])
 {
   bytes zero = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
-    zero |= (bytes)(load_bytes(mask + i) == 0);
+    zero |= (bytes)(load_bytes(mask, i) == 0);
   }
   return !any((words)zero != 0);
 }
@@ -130,7 +131,7 @@ static inline void keep_valid(const uint8_t mask[M2PO_BLOCK], bool past_caches,
                               uint8_t keep[M2PO_BLOCK])
 {
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
-    const bytes kept = (bytes)(load_bytes(mask + i) != 0) & 1;
+    const bytes kept = (bytes)(load_bytes(mask, i) != 0) & 1;
     if (past_caches) {
       store_past_caches((float *)(void *)(keep + i), (floats)kept);
     } else {

@@ -29,7 +29,7 @@
 #error "no vectors known for this processor: expected x86-64 or AArch64"
 #endif
 
-#define VECTOR_BYTES (4 * VECTOR_FLOATS)
+enum { VECTOR_BYTES = 4 * VECTOR_FLOATS };
 
 /// Loops take this many tokens at a time, and sums have this many parts, whatever the vectors.
 enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
@@ -48,10 +48,10 @@ static inline floats load(const float *address)
   return values;
 }
 
-static inline bytes load_bytes(const uint8_t *address)
+static inline bytes load_bytes(const uint8_t *address, int64_t i)
 {
   bytes values;
-  memcpy(&values, address, sizeof values);
+  memcpy(&values, address + i, sizeof values);
   return values;
 }
 

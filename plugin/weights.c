@@ -26,17 +26,11 @@ static int64_t sum_of_bytes(uint64_t bytes)
   return (int64_t)((pairs * UINT64_C(0x0001000100010001)) >> 48);
 }
 
-// Asks for memory that the processor by itself, at the end of a page, does not.
-static void fetch(const unsigned char *bytes)
-{
-  enum { AHEAD = 2048 };
-  __builtin_prefetch((const void *)((uintptr_t)bytes + AHEAD));
-}
-
 // How many of so many bytes are not 0. A counter for each byte of a vector takes 255 of them.
 static int64_t count_nonzero(const unsigned char *bytes, int64_t count)
 {
   enum { WIDTH = 16, VECTORS = 4, STEP = WIDTH * VECTORS, MOST = UINT8_MAX / VECTORS };
+  enum { AHEAD = 2048 }; // at the end of a page a processor asks for no more by itself
   typedef uint8_t vector __attribute__((vector_size(WIDTH)));
   int64_t zeros = 0;
   int64_t i = 0;
@@ -45,7 +39,7 @@ static int64_t count_nonzero(const unsigned char *bytes, int64_t count)
     for (int step = 0; step < MOST && count - i >= STEP; ++step, i += STEP) {
       vector values[VECTORS];
       memcpy(values, bytes + i, sizeof values);
-      fetch(bytes + i);
+      __builtin_prefetch(bytes + (count - i > AHEAD ? i + AHEAD : i));
       for (int v = 0; v < VECTORS; ++v) {
         counters -= (vector)(values[v] == 0);
       }

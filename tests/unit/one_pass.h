@@ -44,7 +44,10 @@ typedef enum loss_closeness {
 void check_same_call(const char *what, const one_pass_call *at_once, const one_pass_call *separate,
                      loss_closeness closeness);
 
-/// Makes both calls and compares them.
+/// Makes a call not ask for any.
+void want_no_metrics(one_pass_call *call);
+
+/// Makes both calls, at once with metrics and without, and compares them.
 void check_call(const char *what, const rft_instance *instance, const rft_batch *batch,
                 loss_closeness closeness);
 

@@ -107,37 +107,51 @@ Test(one_pass, an_outlier_anywhere)
   }
 }
 
-// Gradients from 16 MiB on are written past the caches where they are aligned for it: the bits are
-// those of parts that are not.
+enum { LARGE_COUNT = (1 << 22) + 1000, LARGE_PARTS = 3 };
+
+// The bits of a large call are those of its parts, which are small, and of the mask.
+static void check_parts(const char *what, const one_pass_call *call)
+{
+  static const int64_t sizes[LARGE_PARTS] = {1 << 21, 1 << 21, 1000};
+  const batch_list parts = batch_split(call->batch, LARGE_PARTS, sizes);
+  const batch_list list = batch_list_of(call->batch);
+  const rft_reduction reduction = reduction_of(&call->report);
+  double loss = 0.0;
+  for (int64_t k = 0, start = 0; k < LARGE_PARTS; start += sizes[k++]) {
+    const rft_tensor *const mask = tensor_slice(call->mask, start, sizes[k]);
+    const evaluation part = evaluate_ok(call->instance, parts.batch[k], mask, &reduction, float32);
+    check_same_bytes(what, tensor_slice(call->output.gradient, start, sizes[k]), part.gradient);
+    loss += part.loss;
+  }
+  cr_assert(is_close(call->output.loss, loss, 1e-6), "%s: loss is %.17g, expected %.17g", what,
+            call->output.loss, loss);
+  check_same_bytes(what, call->mask, select_ok(call->instance, &list).mask[0]);
+}
+
+// Gradients from 16 MiB on are written past the caches where they, and the mask, are aligned for
+// it: with malloc's 16 bytes past a page, 48 bytes on.
 Test(one_pass, a_gradient_larger_than_caches)
 {
-  enum { COUNT = (1 << 22) + 1000, PARTS = 3 };
-  static const int64_t sizes[PARTS] = {1 << 21, 1 << 21, 1000};
-  const rft_batch *const batch = large_batch(1, LARGE_STALE, COUNT);
-  const batch_list parts = batch_split(batch, PARTS, sizes);
+  static const struct {
+    const char *name;
+    large_kind kind;
+    int64_t offset;
+    bool metrics;
+  } ways[] = {{"aligned, fresh", LARGE_FRESH, 48, false},
+              {"aligned, stale", LARGE_STALE, 48, false},
+              {"aligned, stale, with metrics", LARGE_STALE, 48, true},
+              {"not aligned", LARGE_STALE, 0, false}};
   const rft_instance *const instance = m2po_create_on(host_new(HOST_THREADED, 4), "{}");
-  for (int64_t offset = 0; offset <= 48; offset += 48) { // of malloc's 16 bytes past a page
-    const tensor_layout layout = {1, {COUNT, 0}, {1, 0}, false, offset};
-    one_pass_call call = new_call_into(instance, batch, tensor_like(batch->logprob, uint8),
+  for (int way = 0; way < 4; ++way) {
+    const rft_batch *const batch = large_batch(1, ways[way].kind, LARGE_COUNT);
+    const tensor_layout layout = {1, {LARGE_COUNT, 0}, {1, 0}, false, ways[way].offset};
+    one_pass_call call = new_call_into(instance, batch, tensor_new(uint8, &layout, NULL),
                                        tensor_new(float32, &layout, NULL));
     call.output.metrics = NULL;
+    call.report.metrics = ways[way].metrics ? call.report.metrics : NULL;
     call_at_once(&call);
-    cr_assert_eq(call.code, RFT_OK, "%s", call.error.message);
-    const rft_reduction reduction = reduction_of(&call.report);
-    double loss = 0.0;
-    for (int64_t k = 0, start = 0; k < PARTS; start += sizes[k++]) {
-      const rft_tensor *const mask = tensor_slice(call.mask, start, sizes[k]);
-      const evaluation part = evaluate_ok(instance, parts.batch[k], mask, &reduction, float32);
-      check_same_bytes("gradient", tensor_slice(call.output.gradient, start, sizes[k]),
-                       part.gradient);
-      loss += part.loss;
-    }
-    cr_assert(is_close(call.output.loss, loss, 1e-6), "loss is %.17g, expected %.17g",
-              call.output.loss, loss);
-    if (offset == 0) {
-      const batch_list list = batch_list_of(batch);
-      check_same_bytes("mask", call.mask, select_ok(instance, &list).mask[0]);
-    }
+    cr_assert_eq(call.code, RFT_OK, "%s: %s", ways[way].name, call.error.message);
+    check_parts(ways[way].name, &call);
   }
 }
 
