@@ -91,23 +91,32 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula,
 
 typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
 
-static inline doubles each(double value)
+enum { WIDE_VECTORS = 2 * M2PO_BLOCK / VECTOR_FLOATS }; // of a block in double
+
+/// Ratios of a block, as they come about: rests, then their exponentials, with the powers of two.
+typedef struct wide_ratios {
+  doubles value[WIDE_VECTORS];
+  longs power[WIDE_VECTORS];
+} wide_ratios;
+
+/// As m2po_exp, for |x| <= 80, in short loops (value.h says why).
+static void find_wide_ratios(const float x[M2PO_BLOCK], wide_ratios *ratios)
 {
-  return (doubles){0} + value;
+  for (int64_t i = 0; i < WIDE_VECTORS; ++i) {
+    const doubles wide = widen(x + i * (VECTOR_FLOATS / 2));
+    M2PO_EXP_REDUCE(doubles, wide);
+    ratios->value[i] = r;
+    ratios->power[i] = (longs)shifted << 52;
+  }
+  for (int64_t i = 0; i < WIDE_VECTORS; ++i) {
+    const doubles r = ratios->value[i];
+    M2PO_EXP_OF_REST(doubles, r);
+    ratios->value[i] = (doubles)((longs)fraction + ratios->power[i]);
+  }
 }
 
-/// As m2po_exp, for |x| <= 80.
-static inline doubles wide_exponential(doubles x)
-{
-  M2PO_EXP_REDUCED(doubles, x);
-  return (doubles)((longs)reduced + ((longs)shifted << 52));
-}
-
-/// What is measured of a block: sums in double, the rest in each element.
+/// What is measured of a block in float32, in each element.
 typedef struct running_measures {
-  part_sums ratio;
-  part_sums k1;
-  part_sums k3;
   words valid;
   words beyond; ///< log-ratios that are clamped
   words sizes;
@@ -115,21 +124,17 @@ typedef struct running_measures {
   floats smallest; ///< d
 } running_measures;
 
-static inline void measure_half(running_measures *so_far, int half, doubles d, doubles valid)
-{
-  const doubles ratio = wide_exponential(d);
-  so_far->ratio.part[half % VECTORS] += ratio * valid;
-  so_far->k1.part[half % VECTORS] -= d;
-  so_far->k3.part[half % VECTORS] += ratio - 1.0 - d; // 0 where not valid, as d is
-}
+/// What is measured of it in double.
+typedef struct wide_sums {
+  double ratio;
+  double k1;
+  double k3;
+} wide_sums;
 
 /// exp(d) as the sums have it.
 static inline double ratio_of(float d)
 {
-  doubles ratio = wide_exponential(each((double)d));
-  double first;
-  memcpy(&first, &ratio, sizeof first);
-  return first;
+  return m2po_exp((double)d);
 }
 
 static float extreme(floats values, float sign)
@@ -143,7 +148,8 @@ static float extreme(floats values, float sign)
   return found;
 }
 
-static void conclude_measures(const running_measures *all, m2po_measures *measures)
+static void conclude_measures(const running_measures *all, const wide_sums *sums,
+                              m2po_measures *measures)
 {
   const int64_t tokens = sum_of(all->valid);
   if (tokens == 0) {
@@ -153,9 +159,9 @@ static void conclude_measures(const running_measures *all, m2po_measures *measur
   float size;
   memcpy(&size, &size_bits_found, sizeof size);
   const m2po_measures found = {.tokens = (double)tokens,
-                               .ratio_sum = total(&all->ratio),
-                               .k1_sum = total(&all->k1),
-                               .k3_sum = total(&all->k3),
+                               .ratio_sum = sums->ratio,
+                               .k1_sum = sums->k1,
+                               .k3_sum = sums->k3,
                                .log_ratio_clipped = (double)sum_of(all->beyond),
                                .log_ratio_abs_max = (double)size,
                                .ratio_max = ratio_of(extreme(all->largest, 1.0F)),
@@ -163,30 +169,60 @@ static void conclude_measures(const running_measures *all, m2po_measures *measur
   m2po_measures_add(measures, &found);
 }
 
-static void measure(const m2po_block *block, double clip, m2po_measures *measures)
+// Log-ratios as they are measured: 0 where not valid.
+typedef struct clamped_tokens {
+  float log_ratio[M2PO_BLOCK];
+  float valid[M2PO_BLOCK]; ///< 1 or 0
+} clamped_tokens;
+
+static running_measures clamp_tokens(const m2po_block *block, float clip, clamped_tokens *clamped)
 {
   const m2po_block own = *block; // which no store can change
-  const floats most = every((float)clip);
-  const floats least = every(-(float)clip);
+  const floats most = every(clip);
+  const floats least = every(-clip);
   const words bound = size_bits(most);
   running_measures all = {.largest = least, .smallest = most};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+  for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
+    const token_vector tokens = read(&own, i);
+    const words size = size_bits(tokens.log_ratio);
+    const floats d = smallest_of(most, largest_of(least, tokens.log_ratio));
+    all.valid -= tokens.valid;
+    all.beyond -= size > bound;
+    all.sizes = larger(all.sizes, size);
+    all.largest = largest_of(all.largest, d + unless(tokens.valid, least));
+    all.smallest = smallest_of(all.smallest, d + unless(tokens.valid, most));
+    store(clamped->log_ratio + i, d);
+    store(clamped->valid + i, masked(tokens.valid, every(1.0F)));
+  }
+  return all;
+}
+
+static wide_sums add_wide(const clamped_tokens *clamped, const wide_ratios *ratios)
+{
+  part_sums ratio = {{{0}}};
+  part_sums k1 = {{{0}}};
+  part_sums k3 = {{{0}}};
+  for (int64_t i = 0; i < WIDE_VECTORS; i += VECTORS) {
     EACH_VECTOR
     {
-      const token_vector tokens = read(&own, i + (int64_t)v * VECTOR_FLOATS);
-      const words size = size_bits(tokens.log_ratio);
-      const floats d = smallest_of(most, largest_of(least, tokens.log_ratio));
-      const floats valid = masked(tokens.valid, every(1.0F));
-      all.valid -= tokens.valid;
-      all.beyond -= size > bound;
-      all.sizes = larger(all.sizes, size);
-      all.largest = largest_of(all.largest, d + masked(~tokens.valid, least));
-      all.smallest = smallest_of(all.smallest, d + masked(~tokens.valid, most));
-      measure_half(&all, 2 * v, widen_low(d), widen_low(valid));
-      measure_half(&all, 2 * v + 1, widen_high(d), widen_high(valid));
+      const int64_t at = (i + v) * (VECTOR_FLOATS / 2);
+      const doubles d = widen(clamped->log_ratio + at);
+      ratio.part[v] += ratios->value[i + v] * widen(clamped->valid + at);
+      k1.part[v] -= d;
+      k3.part[v] += ratios->value[i + v] - 1.0 - d; // 0 where not valid, as d is
     }
   }
-  conclude_measures(&all, measures);
+  return (wide_sums){total(&ratio), total(&k1), total(&k3)};
+}
+
+static void measure(const m2po_block *block, double clip, m2po_measures *measures)
+{
+  clamped_tokens clamped;
+  wide_ratios ratios;
+  const running_measures all = clamp_tokens(block, (float)clip, &clamped);
+  find_wide_ratios(clamped.log_ratio, &ratios);
+  const wide_sums sums = add_wide(&clamped, &ratios);
+  conclude_measures(&all, &sums, measures);
 }
 
 // -------------------------------------------------------------------------------------------

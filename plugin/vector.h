@@ -180,6 +180,12 @@ static inline doubles widen_low(floats values)
   return (doubles)_mm512_cvtps_pd(_mm512_castps512_ps256((__m512)values));
 }
 
+/// Of half as many numbers as there are in a vector.
+static inline doubles widen(const float *address)
+{
+  return (doubles)_mm512_cvtps_pd(_mm256_loadu_ps(address));
+}
+
 static inline doubles widen_high(floats values)
 {
   return (doubles)_mm512_cvtps_pd(_mm512_extractf32x8_ps((__m512)values, 1));
@@ -241,6 +247,11 @@ static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 static inline doubles widen_low(floats values)
 {
   return (doubles)_mm256_cvtps_pd(_mm256_castps256_ps128((__m256)values));
+}
+
+static inline doubles widen(const float *address)
+{
+  return (doubles)_mm256_cvtps_pd(_mm_loadu_ps(address));
 }
 
 static inline doubles widen_high(floats values)
@@ -305,6 +316,11 @@ static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 static inline doubles widen_low(floats values)
 {
   return (doubles)_mm_cvtps_pd((__m128)values);
+}
+
+static inline doubles widen(const float *address)
+{
+  return (doubles)_mm_cvtps_pd(_mm_castpd_ps(_mm_load_sd((const double *)(const void *)address)));
 }
 
 static inline doubles widen_high(floats values)
@@ -386,6 +402,11 @@ static inline void store_flags(uint8_t *address, const words flags[VECTORS])
 static inline doubles widen_low(floats values)
 {
   return (doubles)vcvt_f64_f32(vget_low_f32((float32x4_t)values));
+}
+
+static inline doubles widen(const float *address)
+{
+  return (doubles)vcvt_f64_f32(vld1_f32(address));
 }
 
 static inline doubles widen_high(floats values)
