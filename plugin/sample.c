@@ -16,8 +16,8 @@ enum {
   FIRST_LOOK = 2 // blocks
 };
 
-// Squares over the bound are counted by size: bins of a sixteenth of a power of two.
-enum { BIN_SHIFT = 19, BINS = 512 };
+// Squares over the bound are counted by size: 64 bins from one power of two to the next.
+enum { BIN_SHIFT = 17, BINS = 1024 };
 
 typedef struct square_bin {
   double count;
@@ -131,7 +131,7 @@ static double doubt(const square_bin *all, double threshold)
 {
   const double mean = all->sum / all->count;
   const double variance = all->sum_of_squares / all->count - mean * mean;
-  return 4.0 * sqrt(fmax(variance, 0.0) / all->count) + threshold / 128;
+  return 4.0 * sqrt(fmax(variance, 0.0) / all->count) + threshold / 512;
 }
 
 m2po_guess m2po_guess_cut(const rft_instance *instance, const m2po_rule *rule,
