@@ -273,6 +273,7 @@ static void sift(rng *r, const tokens *memory, digest *d)
   m2po_valuation valuation;
   float slope[M2PO_BLOCK];
   uint8_t keep[M2PO_BLOCK];
+  memset(&glance, 0, sizeof glance);
   kernels->sift(&block, &bracket, &formula, &(m2po_slopes){slope, false}, keep, &glance,
                 &valuation);
   put_glance(d, &glance, &valuation, slope, keep);
@@ -286,6 +287,7 @@ static void keep_all(rng *r, const tokens *memory, digest *d)
   m2po_valuation valuation;
   float slope[M2PO_BLOCK];
   uint8_t keep[M2PO_BLOCK];
+  memset(&glance, 0, sizeof glance);
   kernels->keep_all(&block, &formula, &(m2po_slopes){slope, false}, keep, &glance, &valuation);
   put_glance(d, &glance, &valuation, slope, keep);
 }
