@@ -3,7 +3,6 @@
 
 #include "fused.h"
 
-#include "gather.h"
 #include "loss.h"
 #include "metrics.h"
 #include "pass.h"

@@ -57,7 +57,7 @@ static double take(float values[M2PO_BLOCK], float least, float *largest_left)
       float *const address = values + i + (int64_t)v * VECTOR_FLOATS;
       const floats value = load(address);
       const words taken = value >= least;
-      const floats left = masked(~taken, value);
+      const floats left = unless(taken, value);
       add(&sums, v, masked(taken, value));
       store(address, left);
       most = larger(most, (words)left);
@@ -131,12 +131,6 @@ typedef struct wide_sums {
   double k3;
 } wide_sums;
 
-/// exp(d) as the sums have it.
-static inline double ratio_of(float d)
-{
-  return m2po_exp((double)d);
-}
-
 static float extreme(floats values, float sign)
 {
   float element[VECTOR_FLOATS];
@@ -164,8 +158,8 @@ static void conclude_measures(const running_measures *all, const wide_sums *sums
                                .k3_sum = sums->k3,
                                .log_ratio_clipped = (double)sum_of(all->beyond),
                                .log_ratio_abs_max = (double)size,
-                               .ratio_max = ratio_of(extreme(all->largest, 1.0F)),
-                               .ratio_min = ratio_of(extreme(all->smallest, -1.0F))};
+                               .ratio_max = m2po_exp((double)extreme(all->largest, 1.0F)),
+                               .ratio_min = m2po_exp((double)extreme(all->smallest, -1.0F))};
   m2po_measures_add(measures, &found);
 }
 
@@ -225,14 +219,6 @@ static void measure(const m2po_block *block, double clip, m2po_measures *measure
   conclude_measures(&all, &sums, measures);
 }
 
-// -------------------------------------------------------------------------------------------
-// stores
-
-static void fence(void)
-{
-  order_stores();
-}
-
 #define QUOTED(name) #name
 #define NAME_OF(target) QUOTED(target)
 
@@ -241,8 +227,7 @@ const m2po_kernels M2PO_OF_TARGET(m2po_kernels_) = {.name = NAME_OF(M2PO_TARGET)
                                                     .take = take,
                                                     .evaluate = evaluate,
                                                     .measure = measure,
-
-                                                    .fence = fence,
+                                                    .fence = order_stores,
                                                     .step = m2po_step,
                                                     .sift = m2po_sift,
                                                     .keep_all = m2po_keep_all};

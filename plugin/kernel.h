@@ -98,6 +98,7 @@ typedef struct m2po_kernels {
                    m2po_valuation *valuation);
   /// Measures the ratios of the valid tokens, in double. `clip`: log_ratio_clip, at most 80.
   void (*measure)(const m2po_block *block, double clip, m2po_measures *measures);
+  /// Orders what was stored past the caches before what is stored later.
   void (*fence)(void);
   /// sight and evaluate at once, where `keep` is what the bracket says: tokens up to its high end
   /// stay, and 1 is written for them.

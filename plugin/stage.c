@@ -35,8 +35,8 @@ static void copy_floats(const rft_view *view, const float *flat, int64_t start, 
 
 static void copy_advantages(const m2po_source *source, int64_t start, int64_t count, float *copy)
 {
-  if (source->advantages != NULL) {
-    memcpy(copy, source->advantages + start, (size_t)count * sizeof copy[0]);
+  if (!source->batch->advantages_by_sequence) {
+    copy_floats(&source->batch->advantages, source->advantages, start, count, copy);
     return;
   }
   double values[M2PO_BLOCK];
@@ -125,8 +125,8 @@ static const float *load_floats(const rft_view *view, const float *flat, int64_t
 static const float *load_advantages(const m2po_source *source, int64_t start, int64_t count,
                                     float *copy)
 {
-  if (source->advantages != NULL && count == M2PO_BLOCK) {
-    return source->advantages + start;
+  if (!source->batch->advantages_by_sequence) {
+    return load_floats(&source->batch->advantages, source->advantages, start, count, copy);
   }
   copy_advantages(source, start, count, copy);
   clear_floats(copy, count);

@@ -59,7 +59,7 @@ SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const tok
 {
   const floats below = masked(found->in & ~found->above_low, found->square);
   const words taken = below >= bracket->least;
-  const floats left = masked(~taken, below);
+  const floats left = unless(taken, below);
   add(&totals->below, v, masked(taken, below));
   store(sighting->left + i, left);
   totals->left = larger(totals->left, (words)left);

@@ -122,7 +122,7 @@ static inline bool all_valid(const uint8_t mask[M2PO_BLOCK])
 {
   bytes zero = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
-    zero |= (bytes)(load_bytes(mask, i) == 0);
+    zero |= (bytes)(load_bytes(mask + i) == 0);
   }
   return !any((words)zero != 0);
 }
@@ -131,7 +131,7 @@ static inline void keep_valid(const uint8_t mask[M2PO_BLOCK], bool past_caches,
                               uint8_t keep[M2PO_BLOCK])
 {
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_BYTES) {
-    const bytes kept = (bytes)(load_bytes(mask, i) != 0) & 1;
+    const bytes kept = (bytes)(load_bytes(mask + i) != 0) & 1;
     if (past_caches) {
       store_past_caches((float *)(void *)(keep + i), (floats)kept);
     } else {

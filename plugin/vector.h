@@ -48,10 +48,10 @@ static inline floats load(const float *address)
   return values;
 }
 
-static inline bytes load_bytes(const uint8_t *address, int64_t i)
+static inline bytes load_bytes(const uint8_t *address)
 {
   bytes values;
-  memcpy(&values, address + i, sizeof values);
+  memcpy(&values, address, sizeof values);
   return values;
 }
 
