@@ -14,16 +14,17 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
-  running_totals totals = {{{{0}}}, {0}, {0}, {0}, {0}};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    words valid[VECTORS];
-    words open[VECTORS];
-    EACH_VECTOR
+  running_totals totals;
+  begin(&totals);
+  for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
+    words valid[PACK_VECTORS];
+    words open[PACK_VECTORS];
+    EACH_PACKED
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
-      note(sighting, &totals, &tokens, &found, &bounds, at, v, cuts);
+      note(sighting, &totals, &found, &bounds, at, cuts);
       totals.sizes = larger(totals.sizes, size_bits(tokens.log_ratio));
       totals.sizes = larger(totals.sizes, size_bits(tokens.advantage));
       valid[v] = tokens.valid;
@@ -32,7 +33,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
     put_bits(sighting->valid, i, valid);
     put_bits(sighting->open, i, open);
   }
-  conclude(sighting, &totals);
+  conclude(sighting, &totals, own.policy);
 }
 
 static void sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
@@ -73,17 +74,17 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula,
 {
   static const m2po_places none_open = {.count = 0};
   const m2po_block own = *block; // which no store can change
+  const floats minus_weight = every(-formula->weight);
   ready_tokens ready;
-  spread found = {{0}, {0}};
+  words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
     const token_vector tokens = read(&own, i);
-    widen_spread(&found, &tokens);
+    squares = larger(squares, (words)(tokens.log_ratio * tokens.log_ratio));
     store(ready.log_ratio + i, tokens.log_ratio);
-    store(ready.advantage + i, masked(nonzero_bytes(own.keep + i), tokens.advantage));
+    store(ready.factor + i, tokens.advantage * masked(nonzero_bytes(own.keep + i), minus_weight));
   }
-  valuation->plain = is_finite(&found);
-  valuation->sum =
-      value(block, ready.log_ratio, ready.advantage, found.log_ratio, &none_open, formula, slopes);
+  valuation->plain = all_finite(squares);
+  valuation->sum = value(block, &ready, squares, &none_open, formula->log_ratio_clip, slopes);
 }
 
 // -------------------------------------------------------------------------------- metrics, in
@@ -196,14 +197,14 @@ static wide_sums add_wide(const clamped_tokens *clamped, const wide_ratios *rati
   part_sums ratio = {{{0}}};
   part_sums k1 = {{{0}}};
   part_sums k3 = {{{0}}};
-  for (int64_t i = 0; i < WIDE_VECTORS; i += VECTORS) {
-    EACH_VECTOR
-    {
-      const int64_t at = (i + v) * (VECTOR_FLOATS / 2);
+  for (int64_t i = 0; i < WIDE_VECTORS; i += 2 * VECTORS) {
+    for (int half = 0; half < 2 * VECTORS; ++half) {
+      const int64_t at = (i + half) * (VECTOR_FLOATS / 2);
       const doubles d = widen(clamped->log_ratio + at);
-      ratio.part[v] += ratios->value[i + v] * widen(clamped->valid + at);
-      k1.part[v] -= d;
-      k3.part[v] += ratios->value[i + v] - 1.0 - d; // 0 where not valid, as d is
+      const doubles r = ratios->value[i + half];
+      ratio.part[half] += r * widen(clamped->valid + at);
+      k1.part[half] -= d;
+      k3.part[half] += r - 1.0 - d; // 0 where not valid, as d is
     }
   }
   return (wide_sums){total(&ratio), total(&k1), total(&k3)};

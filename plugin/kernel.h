@@ -56,7 +56,7 @@ typedef struct m2po_sighting {
   float above[M2PO_BLOCK]; ///< m of the tokens of T above the bracket, 0 elsewhere, if any is there
   int64_t constrained;     ///< |T|
   int64_t above_count;
-  bool plain; ///< d of every valid token is finite, and A of those above the bracket
+  bool plain; ///< d and A of every valid token are finite; of step: as in a valuation
 } m2po_sighting;
 
 /// A block as a selection sees it that nobody asks for metrics.
@@ -77,7 +77,8 @@ typedef struct m2po_formula {
 /// Loss and gradient of a block.
 typedef struct m2po_valuation {
   double sum; ///< of the slopes, which is the loss: without those of open tokens
-  bool plain; ///< as in a sighting
+  bool plain; ///< m of every valid token is finite. An A that is not makes `sum` so, but for open
+              ///< tokens.
 } m2po_valuation;
 
 /// Where the slopes of a block go.

@@ -44,39 +44,45 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
   return found;
 }
 
-/// A sighting in progress: sums, and in each element counts and the largest so far.
+/// A sighting in progress: what is to be summed, and in each element counts and the largest so far.
 typedef struct running_totals {
-  part_sums below;
+  float below[M2PO_BLOCK];
   words left;
   words constrained;
   words above;
   words sizes;
 } running_totals;
 
-SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const token_vector *tokens,
-                      const standing *found, const m2po_bracket *bracket, int64_t i, int v,
-                      bool cuts)
+static inline void begin(running_totals *totals)
+{
+  totals->left = (words){0};
+  totals->constrained = (words){0};
+  totals->above = (words){0};
+  totals->sizes = (words){0};
+}
+
+SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const standing *found,
+                      const m2po_bracket *bracket, int64_t i, bool cuts)
 {
   const floats below = masked(found->in & ~found->above_low, found->square);
   const words taken = below >= bracket->least;
   const floats left = unless(taken, below);
-  add(&totals->below, v, masked(taken, below));
+  store(totals->below + i, masked(taken, below));
   store(sighting->left + i, left);
   totals->left = larger(totals->left, (words)left);
   totals->constrained -= found->in;
   if (cuts) {
-    const floats dropped = masked(found->above_high, tokens->advantage);
     store(sighting->above + i, masked(found->above_high, found->square));
     totals->above -= found->above_high;
-    totals->sizes = larger(totals->sizes, size_bits(dropped));
   }
 }
 
-static inline void conclude(m2po_sighting *sighting, const running_totals *totals)
+static inline void conclude(m2po_sighting *sighting, const running_totals *totals,
+                            const float fetched[M2PO_BLOCK])
 {
   const int32_t left = largest(totals->left);
   memcpy(&sighting->largest_left, &left, sizeof left);
-  sighting->below = total(&totals->below);
+  sighting->below = sum_up(totals->below, fetched);
   sighting->constrained = sum_of(totals->constrained);
   sighting->above_count = sum_of(totals->above);
   sighting->plain = all_finite(totals->sizes);
@@ -84,10 +90,11 @@ static inline void conclude(m2po_sighting *sighting, const running_totals *total
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first bits of a word come first");
 
-static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i, const words flags[VECTORS])
+static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i,
+                            const words flags[PACK_VECTORS])
 {
-  const uint16_t found = (uint16_t)bits_of(flags);
-  memcpy((uint8_t *)bits + i / 8, &found, sizeof found);
+  const uint32_t found = bits_of(flags);
+  memcpy((uint8_t *)bits + i / 8, &found, PACK / 8);
 }
 
 /// Few bits of a word are set, most often: the first few are looked for in any case, so that there

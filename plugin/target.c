@@ -38,10 +38,12 @@ void m2po_targets(const m2po_kernels *found[M2PO_TARGETS + 1])
   const bool fuses = asked && (ecx & bit_FMA) != 0;
   const uint64_t saved = asked && (ecx & bit_OSXSAVE) != 0 ? saved_registers() : 0;
   const uint32_t has = __get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) != 0 ? ebx : 0;
-  if ((saved & SAVES_ZMM) == SAVES_ZMM && (has & avx512_needed) == avx512_needed) {
+  const bool avx2 = (saved & SAVES_YMM) == SAVES_YMM && (has & bit_AVX2) != 0 && fuses;
+  // Code compiled for AVX-512 has AVX2's instructions, too.
+  if (avx2 && (saved & SAVES_ZMM) == SAVES_ZMM && (has & avx512_needed) == avx512_needed) {
     *found++ = &m2po_kernels_avx512;
   }
-  if ((saved & SAVES_YMM) == SAVES_YMM && (has & bit_AVX2) != 0 && fuses) {
+  if (avx2) {
     *found++ = &m2po_kernels_avx2;
   }
   *found++ = &m2po_kernels_baseline;

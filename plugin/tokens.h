@@ -13,28 +13,48 @@
 // Compiled anew for each constant argument.
 #define SPECIALIZED __attribute__((always_inline)) static inline
 
-/// A sum in LANES / 2 parts, whatever the vectors of the machine: token i goes to part i % (LANES /
-/// 2).
+/// A sum in LANES parts, whatever the vectors of the machine: token i goes to part i % LANES.
 typedef struct part_sums {
-  doubles part[VECTORS];
+  doubles part[2 * VECTORS];
 } part_sums;
 
 static inline void add(part_sums *sums, int vector, floats values)
 {
-  sums->part[2 * vector % VECTORS] += widen_low(values);
-  sums->part[(2 * vector + 1) % VECTORS] += widen_high(values);
+  sums->part[2 * vector] += widen_low(values);
+  sums->part[2 * vector + 1] += widen_high(values);
 }
 
 static inline double total(const part_sums *sums)
 {
-  double part[LANES / 2];
+  double part[LANES];
   memcpy(part, sums, sizeof part);
-  for (int count = LANES / 4; count > 0; count /= 2) {
+  for (int count = LANES / 2; count > 0; count /= 2) {
     for (int i = 0; i < count; ++i) {
       part[i] += part[i + count];
     }
   }
   return part[0];
+}
+
+/// Asks for memory behind a block, which most often is the next one's. Its address is a number:
+/// there may be nothing.
+static inline void fetch_next(const float block[M2PO_BLOCK], int64_t i)
+{
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  __builtin_prefetch((const void *)((uintptr_t)(block + i) + M2PO_BLOCK * sizeof(float)));
+}
+
+/// A block's sum. The next block of `fetched` is fetched: memory has to be asked for all the time.
+static inline double sum_up(const float values[M2PO_BLOCK], const float fetched[M2PO_BLOCK])
+{
+  part_sums sums = {{{0}}};
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    fetch_next(fetched, i);
+    for (int half = 0; half < 2 * VECTORS; ++half) {
+      sums.part[half] += widen(values + i + half * (VECTOR_FLOATS / 2));
+    }
+  }
+  return total(&sums);
 }
 
 static inline int32_t largest(words values)
@@ -82,14 +102,6 @@ static inline token_vector read_whole(const m2po_block *block, int64_t i)
                         load(block->policy + i) - load(block->reference + i)};
 }
 
-/// Asks for memory behind a block, which most often is the next one's. Its address is a number:
-/// there may be nothing.
-static inline void fetch_next(const float block[M2PO_BLOCK], int64_t i)
-{
-  // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  __builtin_prefetch((const void *)((uintptr_t)(block + i) + M2PO_BLOCK * sizeof(float)));
-}
-
 /// The bits of the sizes of floats, which sort as they do, infinity and NaN last.
 static inline words size_bits(floats values)
 {
@@ -98,24 +110,7 @@ static inline words size_bits(floats values)
 
 static inline bool all_finite(words sizes)
 {
-  return !any(sizes >= 0x7F800000); // infinity
-}
-
-/// Of what size values are, in each element.
-typedef struct spread {
-  words log_ratio;  ///< the largest size bits
-  floats advantage; ///< 0 as long as all are finite
-} spread;
-
-static inline void widen_spread(spread *found, const token_vector *tokens)
-{
-  found->log_ratio = larger(found->log_ratio, size_bits(tokens->log_ratio));
-  found->advantage = add_zero_of(found->advantage, tokens->advantage);
-}
-
-static inline bool is_finite(const spread *found)
-{
-  return all_finite(found->log_ratio) && !any(found->advantage != 0);
+  return !any((sizes & INT32_MAX) >= 0x7F800000); // infinity
 }
 
 static inline bool all_valid(const uint8_t mask[M2PO_BLOCK])

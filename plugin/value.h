@@ -11,42 +11,48 @@
 
 #include "tokens.h"
 
-/// What a block's slopes are made of, where it does not lie so in the batch.
+/// What a block's slopes are made of.
 typedef struct ready_tokens {
   float log_ratio[M2PO_BLOCK]; ///< finite; 0 where not valid
-  float advantage[M2PO_BLOCK]; ///< 0 where not valid or not kept
+  float factor[M2PO_BLOCK];    ///< -weight A; 0 where not valid or not kept
 } ready_tokens;
 
 /// Log-ratios up to this size are in the range of small_exponential.
 #define NEAR 0.34F
 
-/// exp(r) for |r| <= ln 2 / 2: 1 + r + r^2 p(r), with the coefficients of p that leave the least
-/// error after every rounding, 0.9992 ulp. Summed in pairs, which wait less for each other than
-/// Horner's chain.
+/// exp(r) for |r| <= ln 2 / 2, within 0.71 ulp: 1 + r (1 + r p(r)), with the coefficients of p that
+/// leave the least error after every rounding.
 static inline floats small_exponential(floats r)
 {
-  const floats r2 = r * r;
-  const floats low = multiply_add(r, every(0x1.55546ep-3F), every(0x1.fffffcp-2F));
-  const floats middle = multiply_add(r, every(0x1.1258e2p-7F), every(0x1.555a8ap-5F));
-  const floats high = multiply_add(r2, every(0x1.694434p-10F), middle);
-  return 1.0F + multiply_add(r2, multiply_add(r2, high, low), r);
+  floats sum = multiply_add(r, every(0x1.694434p-10F), every(0x1.125362p-7F));
+  sum = multiply_add(sum, r, every(0x1.555a4ap-5F));
+  sum = multiply_add(sum, r, every(0x1.555466p-3F));
+  sum = multiply_add(sum, r, every(0x1.fffffap-2F));
+  sum = multiply_add(sum, r, every(1.0F));
+  return multiply_add(sum, r, every(1.0F));
 }
 
-/// x = k ln 2 + r with |r| <= ln 2 / 2, for x clamped to |x| <= clip <= 80.
-static inline void reduce(const float x[M2PO_BLOCK], float clip, float r[M2PO_BLOCK],
-                          words power[M2PO_BLOCK / VECTOR_FLOATS])
+/// Numbers as k ln 2 + r with |r| <= ln 2 / 2.
+typedef struct reduced {
+  float r[M2PO_BLOCK];
+  float power[M2PO_BLOCK]; ///< bits to add to those of a float, for 2^k times it
+} reduced;
+
+/// Of x, clamped to |x| <= clip <= 80 where it is not known to be.
+SPECIALIZED void reduce(const float x[M2PO_BLOCK], float clip, bool clamps, reduced *rests)
 {
   const floats most = every(clip);
   const floats least = every(-clip);
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
-    const floats clamped = largest_of(least, smallest_of(most, load(x + i)));
+    const floats any_size = load(x + i);
+    const floats clamped = clamps ? largest_of(least, smallest_of(most, any_size)) : any_size;
     // Adding 1.5 * 2^23 rounds to an integer, k, and leaves it in the low bits. ln 2 comes in two
     // parts, the first of few bits, so that k times it is exact.
     const floats shifted = multiply_add(clamped, every(0x1.715476p0F), every(0x1.8p23F));
     const floats k = shifted - 0x1.8p23F;
     const floats rest = multiply_add(k, every(-0x1.62e400p-1F), clamped);
-    store(r + i, multiply_add(k, every(-0x1.7f7d1cp-20F), rest));
-    power[i / VECTOR_FLOATS] = (words)shifted << 23; // k, in the place of the exponent
+    store(rests->r + i, multiply_add(k, every(-0x1.7f7d1cp-20F), rest));
+    store(rests->power + i, (floats)((words)shifted << 23)); // k, in the place of the exponent
   }
 }
 
@@ -56,73 +62,50 @@ typedef struct slope_places {
   float *past; ///< [M2PO_BLOCK], past the caches, too, or NULL
 } slope_places;
 
-/// -weight A r; where A is 0 that is 0, and not -0.
-static inline void put_slope(const slope_places *places, int64_t i, floats term,
-                             floats minus_weight)
+/// Where the factor is 0 or -0 the slope is 0, and not -0.
+SPECIALIZED void put_slope(const slope_places *places, bool past, int64_t i, floats factor,
+                           floats ratio)
 {
-  const floats slope = multiply_add(term, minus_weight, every(0.0F));
+  const floats slope = multiply_add(factor, ratio, every(0.0F));
   store(places->here + i, slope);
-  if (places->past != NULL) {
+  if (past) {
     store_past_caches(places->past + i, slope);
   }
 }
 
-/// What a loss is computed from.
-typedef struct value_job {
-  const float *log_ratio; ///< [M2PO_BLOCK], finite; 0 where not valid
-  const float *advantage; ///< [M2PO_BLOCK], 0 where not valid or not kept
-  const float *fetched;   ///< [M2PO_BLOCK], of which the next block is fetched
-  m2po_formula formula;
-} value_job;
-
-static inline void value_near(const value_job *job, const slope_places *places)
+SPECIALIZED void value_near(const ready_tokens *ready, const slope_places *places, bool past,
+                            const float fetched[M2PO_BLOCK])
 {
-  const value_job own = *job; // which no store can change
-  const slope_places to = *places;
-  const floats minus_weight = every(-own.formula.weight);
+  const slope_places to = *places; // which no store can change
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(own.fetched, i);
+    fetch_next(fetched, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
-      const floats ratio = small_exponential(load(own.log_ratio + at));
-      put_slope(&to, at, load(own.advantage + at) * ratio, minus_weight);
+      const floats ratio = small_exponential(load(ready->log_ratio + at));
+      put_slope(&to, past, at, load(ready->factor + at), ratio);
     }
   }
 }
 
 /// exp within 1 ulp of float32.
-static inline void value_far(const value_job *job, const slope_places *places)
+SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests,
+                           const slope_places *places, bool past, const float fetched[M2PO_BLOCK])
 {
-  const value_job own = *job; // which no store can change
-  const slope_places to = *places;
-  const floats minus_weight = every(-own.formula.weight);
-  float r[M2PO_BLOCK];
-  words power[M2PO_BLOCK / VECTOR_FLOATS];
-  reduce(own.log_ratio, own.formula.log_ratio_clip, r, power);
+  const slope_places to = *places; // which no store can change
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(own.fetched, i);
+    fetch_next(fetched, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
-      const words fraction = (words)small_exponential(load(r + at));
-      const floats ratio = (floats)(fraction + power[at / VECTOR_FLOATS]);
-      put_slope(&to, at, load(own.advantage + at) * ratio, minus_weight);
+      const words fraction = (words)small_exponential(load(rests->r + at));
+      const floats ratio = (floats)(fraction + (words)load(rests->power + at));
+      put_slope(&to, past, at, load(ready->factor + at), ratio);
     }
   }
 }
 
-static inline double sum_up(const float slope[M2PO_BLOCK], const float fetched[M2PO_BLOCK])
-{
-  part_sums sums = {{{0}}};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(fetched, i);
-    EACH_VECTOR add(&sums, v, load(slope + i + (int64_t)v * VECTOR_FLOATS));
-  }
-  return total(&sums);
-}
-
-/// The same without those that are `open`, which are zero for the while.
+/// A sum without those that are `open`, which are zero for the while.
 static inline double sum_settled(float slope[M2PO_BLOCK], const m2po_places *open,
                                  const float fetched[M2PO_BLOCK])
 {
@@ -138,23 +121,37 @@ static inline double sum_settled(float slope[M2PO_BLOCK], const m2po_places *ope
   return sum;
 }
 
-/// Gives the sum of the slopes, which is the loss, without those that are `open`. `sizes`: the
-/// largest size bits of the log-ratios. The loops that read a block fetch the next one's policy,
-/// these here the rest of it: memory has to be asked for all the time.
-static inline double value(const m2po_block *block, const float *log_ratio, const float *advantage,
-                           words sizes, const m2po_places *open, const m2po_formula *formula,
-                           const m2po_slopes *slopes)
+SPECIALIZED void put_slopes(const m2po_block *block, const ready_tokens *ready, words squares,
+                            float clip, const slope_places *places, bool past)
 {
-  const value_job job = {log_ratio, advantage, block->reference, *formula};
-  const float near = formula->log_ratio_clip < NEAR ? formula->log_ratio_clip : NEAR;
-  float copy[M2PO_BLOCK];
-  const slope_places places = {slopes->past_caches ? copy : slopes->to,
-                               slopes->past_caches ? slopes->to : NULL};
-  if (any(sizes > size_bits(every(near)))) {
-    value_far(&job, &places);
-  } else {
-    value_near(&job, &places); // the same bits
+  const float near = clip < NEAR ? clip : NEAR;
+  if (!any(squares >= (words)every(near * near))) {
+    value_near(ready, places, past, block->reference); // the same bits
+    return;
   }
+  reduced rests;
+  if (any(squares >= (words)every(clip * clip))) {
+    reduce(ready->log_ratio, clip, true, &rests);
+  } else {
+    reduce(ready->log_ratio, clip, false, &rests);
+  }
+  value_far(ready, &rests, places, past, block->reference);
+}
+
+/// Gives the sum of the slopes, which is the loss, without those that are `open`. `squares`: the
+/// bits of the largest squared log-ratios. The loops that read a block fetch the next one's policy,
+/// these here the rest of it.
+SPECIALIZED double value(const m2po_block *block, const ready_tokens *ready, words squares,
+                         const m2po_places *open, float clip, const m2po_slopes *slopes)
+{
+  if (!slopes->past_caches) {
+    const slope_places places = {slopes->to, NULL};
+    put_slopes(block, ready, squares, clip, &places, false);
+    return sum_settled(places.here, open, block->advantages);
+  }
+  float copy[M2PO_BLOCK];
+  const slope_places places = {copy, slopes->to};
+  put_slopes(block, ready, squares, clip, &places, true);
   return sum_settled(places.here, open, block->advantages);
 }
 

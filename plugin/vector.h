@@ -36,6 +36,16 @@ enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
 
 #define EACH_VECTOR for (int v = 0; v < VECTORS; ++v)
 
+/// The flags of so many tokens are packed at a time.
+#if VECTOR_FLOATS == 8
+enum { PACK = 32 };
+#else
+enum { PACK = 16 };
+#endif
+enum { PACK_VECTORS = PACK / VECTOR_FLOATS };
+
+#define EACH_PACKED for (int v = 0; v < PACK_VECTORS; ++v)
+
 typedef float floats __attribute__((vector_size(VECTOR_BYTES)));
 typedef double doubles __attribute__((vector_size(VECTOR_BYTES))); // half as many
 typedef int32_t words __attribute__((vector_size(VECTOR_BYTES)));
@@ -137,9 +147,10 @@ static inline bool any(words where)
   return _mm512_movepi32_mask((__m512i)where) != 0;
 }
 
+/// The larger ones, as unsigned numbers: so the bits of a NaN are larger than any.
 static inline words larger(words left, words right)
 {
-  return (words)_mm512_max_epi32((__m512i)left, (__m512i)right);
+  return (words)_mm512_max_epu32((__m512i)left, (__m512i)right);
 }
 
 /// a b + c, rounded once.
@@ -159,20 +170,16 @@ static inline floats largest_of(floats left, floats right)
 }
 
 /// One bit an element, the first lowest.
-static inline uint32_t bits_of(const words flags[VECTORS])
+static inline uint32_t bits_of(const words flags[PACK_VECTORS])
 {
   return (uint32_t)_mm512_movepi32_mask((__m512i)flags[0]);
 }
 
 /// One byte an element: 1 where the flag is set, else 0.
-static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
 {
-  const __m512i one = _mm512_set1_epi32(1);
-  EACH_VECTOR
-  {
-    const __m128i ordered = _mm512_cvtepi32_epi8(_mm512_and_si512((__m512i)flags[v], one));
-    _mm_storeu_si128((__m128i *)(address + (int64_t)v * VECTOR_FLOATS), ordered);
-  }
+  const __m512i one = _mm512_and_si512((__m512i)flags[0], _mm512_set1_epi32(1));
+  _mm_storeu_si128((__m128i *)address, _mm512_cvtepi32_epi8(one));
 }
 
 static inline doubles widen_low(floats values)
@@ -210,7 +217,7 @@ static inline bool any(words where)
 
 static inline words larger(words left, words right)
 {
-  return (words)_mm256_max_epi32((__m256i)left, (__m256i)right);
+  return (words)_mm256_max_epu32((__m256i)left, (__m256i)right);
 }
 
 static inline floats multiply_add(floats a, floats b, floats c)
@@ -228,20 +235,25 @@ static inline floats largest_of(floats left, floats right)
   return (floats)_mm256_max_ps((__m256)left, (__m256)right);
 }
 
-static inline uint32_t bits_of(const words flags[VECTORS])
+/// A byte for each flag.
+static inline __m256i packed(const words flags[PACK_VECTORS])
 {
-  return (uint32_t)_mm256_movemask_ps((__m256)flags[0]) |
-         (uint32_t)_mm256_movemask_ps((__m256)flags[1]) << VECTOR_FLOATS;
+  const __m256i low = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
+  const __m256i high = _mm256_packs_epi32((__m256i)flags[2], (__m256i)flags[3]);
+  // Packing works within each half: put the eighths back in order.
+  const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+  return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
 }
 
-static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+static inline uint32_t bits_of(const words flags[PACK_VECTORS])
 {
-  const __m256i mixed = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
-  // Packing works within each half: put the quarters back in order.
-  const __m256i narrow = _mm256_permute4x64_epi64(mixed, 0xD8);
-  const __m128i ordered =
-      _mm_packs_epi16(_mm256_castsi256_si128(narrow), _mm256_extracti128_si256(narrow, 1));
-  _mm_storeu_si128((__m128i *)address, _mm_and_si128(ordered, _mm_set1_epi8(1)));
+  return (uint32_t)_mm256_movemask_epi8(packed(flags));
+}
+
+static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
+{
+  const __m256i ones = _mm256_and_si256(packed(flags), _mm256_set1_epi8(1));
+  _mm256_storeu_si256((__m256i *)address, ones);
 }
 
 static inline doubles widen_low(floats values)
@@ -282,7 +294,7 @@ static inline bool any(words where)
 
 static inline words larger(words left, words right)
 {
-  const words is = left > right;
+  const words is = (left ^ INT32_MIN) > (right ^ INT32_MIN);
   return (left & is) | (right & ~is);
 }
 
@@ -296,19 +308,19 @@ static inline floats largest_of(floats left, floats right)
   return (floats)_mm_max_ps((__m128)left, (__m128)right);
 }
 
-static inline __m128i packed(const words flags[VECTORS])
+static inline __m128i packed(const words flags[PACK_VECTORS])
 {
   const __m128i low = _mm_packs_epi32((__m128i)flags[0], (__m128i)flags[1]);
   const __m128i high = _mm_packs_epi32((__m128i)flags[2], (__m128i)flags[3]);
   return _mm_packs_epi16(low, high);
 }
 
-static inline uint32_t bits_of(const words flags[VECTORS])
+static inline uint32_t bits_of(const words flags[PACK_VECTORS])
 {
   return (uint32_t)_mm_movemask_epi8(packed(flags));
 }
 
-static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
 {
   _mm_storeu_si128((__m128i *)address, _mm_and_si128(packed(flags), _mm_set1_epi8(1)));
 }
@@ -359,7 +371,7 @@ static inline bool any(words where)
 
 static inline words larger(words left, words right)
 {
-  return (words)vmaxq_s32((int32x4_t)left, (int32x4_t)right);
+  return (words)vmaxq_u32((uint32x4_t)left, (uint32x4_t)right);
 }
 
 static inline floats multiply_add(floats a, floats b, floats c)
@@ -377,11 +389,11 @@ static inline floats largest_of(floats left, floats right)
   return (floats)vmaxq_f32((float32x4_t)left, (float32x4_t)right);
 }
 
-static inline uint32_t bits_of(const words flags[VECTORS])
+static inline uint32_t bits_of(const words flags[PACK_VECTORS])
 {
   static const int32_t places[VECTOR_FLOATS] = {0, 1, 2, 3};
   uint32_t bits = 0;
-  EACH_VECTOR
+  EACH_PACKED
   {
     const uint32x4_t signs = vshrq_n_u32((uint32x4_t)flags[v], 31);
     bits |= vaddvq_u32(vshlq_u32(signs, vld1q_s32(places))) << (v * VECTOR_FLOATS);
@@ -389,9 +401,9 @@ static inline uint32_t bits_of(const words flags[VECTORS])
   return bits;
 }
 
-static inline void store_flags(uint8_t *address, const words flags[VECTORS])
+static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
 {
-  for (int v = 0; v < VECTORS; v += 2) {
+  for (int v = 0; v < PACK_VECTORS; v += 2) {
     const uint16x4_t low = vmovn_u32((uint32x4_t)flags[v]);
     const uint16x4_t high = vmovn_u32((uint32x4_t)flags[v + 1]);
     const uint8x8_t ordered = vmovn_u16(vcombine_u16(low, high));
@@ -415,15 +427,5 @@ static inline doubles widen_high(floats values)
 }
 
 #endif
-
-/// zero + 0 v: 0 as long as every v is finite.
-static inline floats add_zero_of(floats zero, floats values)
-{
-#if VECTOR_FLOATS >= 8
-  return multiply_add(values, every(0.0F), zero);
-#else
-  return zero + values * 0.0F;
-#endif
-}
 
 #endif // M2PO_VECTOR_H

@@ -154,11 +154,12 @@ static void fill(rng *r, const token_kind *kind, tokens *memory)
 {
   static const float few[] = {1.0F, -1.0F, 0.0F, -0.0F, 0.5F, 1e-40F, -1e-38F};
   static const uint8_t flags[] = {1, 0, 1, 2, 0x80, 0xFF, 1};
+  const bool whole = rng_below(r, 3) == 0; // all are valid, for which kernels have a way of its own
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     memory->reference[i] = kind->log_ratio == usual ? usual(r) - 1.0F : 0.0F;
     memory->policy[i] = memory->reference[i] + kind->log_ratio(r);
     memory->advantages[i] = rng_below(r, 2) == 0 ? few[rng_below(r, 7)] : 5 * usual(r);
-    memory->mask[i] = flags[rng_below(r, 7)];
+    memory->mask[i] = whole ? 1 : flags[rng_below(r, 7)];
     memory->keep[i] = flags[rng_below(r, 7)];
   }
   add_junk(r, memory);

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SUM_PARTS = 8 };
+enum { SUM_PARTS = 16 };
 
 /// A sum in parts, token i going to part i % SUM_PARTS, which are added up in halves.
 typedef struct part_sums {
@@ -44,6 +44,17 @@ static bool all_finite(const m2po_block *block)
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     if (!isfinite(it.log_ratio) || !isfinite(it.advantage)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+static bool squares_finite(const m2po_block *block)
+{
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    const token it = token_at(block, i);
+    if (!isfinite(it.log_ratio * it.log_ratio)) {
       return false;
     }
   }
@@ -130,10 +141,11 @@ static float exponential(float x)
   const float shifted = fmaf(x, 0x1.715476p0F, 0x1.8p23F);
   const float k = shifted - 0x1.8p23F;
   const float r = fmaf(k, -0x1.7f7d1cp-20F, fmaf(k, -0x1.62e400p-1F, x));
-  const float r2 = r * r;
-  const float high = fmaf(r2, 0x1.694434p-10F, fmaf(r, 0x1.1258e2p-7F, 0x1.555a8ap-5F));
-  const float low = fmaf(r2, high, fmaf(r, 0x1.55546ep-3F, 0x1.fffffcp-2F));
-  const float value = 1.0F + fmaf(r2, low, r);
+  float value = fmaf(r, 0x1.694434p-10F, 0x1.125362p-7F);
+  value = fmaf(value, r, 0x1.555a4ap-5F);
+  value = fmaf(value, r, 0x1.555466p-3F);
+  value = fmaf(value, r, 0x1.fffffap-2F);
+  value = fmaf(fmaf(value, r, 1.0F), r, 1.0F);
   return ldexpf(value, (int)k);
 }
 
@@ -141,8 +153,8 @@ static float slope_of(const token *it, bool kept, const m2po_formula *formula)
 {
   const float clip = formula->log_ratio_clip;
   const float clamped = it->log_ratio > clip ? clip : it->log_ratio < -clip ? -clip : it->log_ratio;
-  const float term = (kept ? it->advantage : 0.0F) * exponential(clamped);
-  return fmaf(term, -formula->weight, 0.0F);
+  const float factor = it->advantage * (kept ? -formula->weight : 0.0F);
+  return fmaf(factor, exponential(clamped), 0.0F);
 }
 
 void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float *slope,
@@ -154,7 +166,7 @@ void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float
     slope[i] = slope_of(&it, block->keep[i] != 0, formula);
     sums.part[i % SUM_PARTS] += (double)slope[i];
   }
-  *valuation = (m2po_valuation){total(&sums), all_finite(block)};
+  *valuation = (m2po_valuation){total(&sums), squares_finite(block)};
 }
 
 static bool is_at(const token *it, const m2po_bracket *bracket, bool all, standing where)
@@ -183,13 +195,7 @@ void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2p
                  m2po_valuation *valuation)
 {
   scalar_sight(block, bracket, all, sighting);
-  sighting->plain = true; // an advantage that counts shows in the sum
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const token it = token_at(block, i);
-    const bool plain =
-        isfinite(it.log_ratio) && (!is_at(&it, bracket, all, ABOVE) || isfinite(it.advantage));
-    sighting->plain = sighting->plain && plain;
-  }
+  sighting->plain = squares_finite(block);
   valuation->plain = sighting->plain;
   valuation->sum = keep_up_to(block, bracket, all, formula, slope, keep);
 }
@@ -219,28 +225,26 @@ void scalar_sift(const m2po_block *block, const m2po_bracket *bracket, const m2p
     }
   }
   glance->below = total(&below);
-  valuation->plain = all_finite(block);
+  valuation->plain = squares_finite(block);
   valuation->sum = keep_up_to(block, bracket, false, formula, slope, keep);
 }
 
 void scalar_keep_all(const m2po_block *block, const m2po_formula *formula, float *slope,
                      uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
 {
-  enum { LANES = 16 };
   static const m2po_bracket none = {.low = INFINITY, .high = FLT_MAX};
-  float lanes[LANES] = {0};
+  float lanes[SUM_PARTS] = {0};
   part_sums below = {{0}};
   *glance = (m2po_glance){.below = 0};
-  valuation->plain = true; // an advantage shows in the sum
+  valuation->plain = squares_finite(block);
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     const bool in = is_constrained(&it, false);
-    lanes[i % LANES] += in ? it.log_ratio * it.log_ratio : 0.0F;
+    lanes[i % SUM_PARTS] += in ? it.log_ratio * it.log_ratio : 0.0F;
     glance->constrained += in ? 1 : 0;
-    valuation->plain = valuation->plain && isfinite(it.log_ratio);
   }
-  for (int64_t i = 0; i < LANES; ++i) {
-    below.part[i % SUM_PARTS] += (double)lanes[i];
+  for (int64_t i = 0; i < SUM_PARTS; ++i) {
+    below.part[i] = (double)lanes[i];
   }
   glance->below = total(&below);
   valuation->sum = keep_up_to(block, &none, false, formula, slope, keep);
