@@ -9,9 +9,11 @@
 #include <math.h>
 #include <string.h>
 
-// A non-negative float sorts as its bits do. A walk fixes those bits of the cut from the top: first
-// the exponent, so that the mantissas of one bin are integers of one unit, then 8 bits at a time.
-enum { FLOAT32_FRACTION = 23, FLOAT64_FRACTION = 52, WALK_BITS = 8, LOW_BITS = 32 };
+// A non-negative float sorts as its bits do. A walk fixes those bits of the cut from the top, the
+// exponent at once, so that the mantissas of one bin are integers of one unit.
+enum { FLOAT32_FRACTION = 23, FLOAT64_FRACTION = 52, WALK_BITS = 11, LOW_BITS = 32 };
+enum { MOST_SHARING = 5 }; // bits of a group of bins
+_Static_assert(1 << WALK_BITS == M2PO_BINS, "a bin for each value of the bits");
 
 _Static_assert(sizeof(m2po_bin[M2PO_BINS]) == M2PO_SUM_SCRATCH * sizeof(uint64_t),
                "the bins are m2po_sum_before's scratch");
@@ -65,23 +67,53 @@ static int unit_exponent(const bit_walk *walk, uint64_t top, int shift)
   return (exponent == 0 ? 1 : exponent) - bias;
 }
 
-// Counts the tokens that share the fixed bits by their next `width` bits.
-static void fill_bins(const bit_walk *walk, int width, const m2po_squares *parts,
-                      m2po_bin bins[M2PO_BINS])
+static void fill_wide_bins(const bit_walk *walk, int open, const m2po_squares *part, m2po_bin *bins)
 {
-  memset(bins, 0, ((size_t)1 << width) * sizeof bins[0]);
-  const int open = walk->shift - width;
-  for (const m2po_squares *part = parts; part != NULL; part = part->next) {
-    for (int64_t i = 0; i < part->count; ++i) {
-      const uint64_t bits = bits_of(part, i, walk->wide);
-      if (bits >> walk->shift != walk->top) {
-        continue;
-      }
-      m2po_bin *const bin = &bins[(bits >> open) & ((UINT64_C(1) << width) - 1)];
+  const uint64_t first = walk->top << walk->shift;
+  const uint64_t end = (walk->top + 1) << walk->shift;
+  for (int64_t i = 0; i < part->count; ++i) {
+    const uint64_t bits = bits_of(part, i, true);
+    if (bits >= first && bits < end) {
+      m2po_bin *const bin = &bins[(bits - first) >> open];
       const uint64_t mantissa = mantissa_of(walk, bits);
       bin->count += 1;
       bin->high += mantissa >> LOW_BITS;
       bin->low += mantissa & UINT32_MAX;
+    }
+  }
+}
+
+// No bits above the low ones: a float32 has a mantissa of 24.
+static void fill_narrow_bins(const bit_walk *walk, int open, const m2po_squares *part,
+                             m2po_bin *bins)
+{
+  const float *const squares = m2po_squares_narrow(part);
+  const int64_t count = part->count;
+  const uint32_t first = (uint32_t)(walk->top << walk->shift);
+  const uint32_t length = UINT32_C(1) << walk->shift;
+  const uint32_t lead = UINT32_C(1) << FLOAT32_FRACTION;
+  for (int64_t i = 0; i < count; ++i) {
+    uint32_t bits;
+    memcpy(&bits, squares + i, sizeof bits);
+    if (bits - first < length) {
+      m2po_bin *const bin = &bins[(bits - first) >> open];
+      bin->count += 1;
+      bin->low += bits < lead ? bits : (bits & (lead - 1)) | lead; // less: a subnormal
+    }
+  }
+}
+
+// Counts the tokens that share the fixed bits by those from `open` on.
+static void fill_bins(const bit_walk *walk, int open, const m2po_squares *parts,
+                      m2po_bin bins[M2PO_BINS])
+{
+  memset(bins, 0, ((size_t)1 << (walk->shift - open)) * sizeof bins[0]);
+  for (const m2po_squares *part = parts; part != NULL; part = part->next) {
+    m2po_squares_fetch(part->next);
+    if (walk->wide) {
+      fill_wide_bins(walk, open, part, bins);
+    } else {
+      fill_narrow_bins(walk, open, part, bins);
     }
   }
 }
@@ -108,27 +140,56 @@ bool m2po_affordable(const m2po_rule *rule, const m2po_exact *sum, int64_t count
   return rule->strict ? sign < 0 : sign <= 0;
 }
 
-// Keeps whole bins, smallest first, while that is affordable, and fixes the bits of the first that
-// isn't: the cut is in it. Its tokens are counted in *equals.
-static bool walk_down(bit_walk *walk, int width, const m2po_rule *rule,
-                      const m2po_bin bins[M2PO_BINS], m2po_kept *kept, int64_t *equals)
+static m2po_bin sum_of_bins(const m2po_bin *bins, int64_t count)
 {
-  const int open = walk->shift - width;
-  for (uint64_t i = 0; i < UINT64_C(1) << width; ++i) {
-    if (bins[i].count == 0) {
+  m2po_bin sum = {0};
+  for (int64_t i = 0; i < count; ++i) {
+    sum.count += bins[i].count;
+    sum.high += bins[i].high;
+    sum.low += bins[i].low;
+  }
+  return sum;
+}
+
+// Keeps groups of so many bins, from `first` up, while that is affordable. Gives the first group
+// that isn't, or the end.
+static int64_t keep_groups(const bit_walk *walk, int open, const m2po_rule *rule,
+                           const m2po_bin *bins, int64_t first, int64_t end, int64_t group,
+                           m2po_kept *kept)
+{
+  for (; first < end; first += group) {
+    const m2po_bin all = sum_of_bins(bins + first, group);
+    if (all.count == 0) {
       continue;
     }
-    const uint64_t top = (walk->top << width) | i;
-    const m2po_kept more = with_bin(kept, &bins[i], unit_exponent(walk, top, open));
+    const uint64_t top = (walk->top << (walk->shift - open)) | (uint64_t)first;
+    const m2po_kept more = with_bin(kept, &all, unit_exponent(walk, top, open));
     if (!m2po_affordable(rule, &more.sum, more.count)) {
-      walk->top = top;
-      walk->shift = open;
-      *equals = (int64_t)bins[i].count;
-      return true;
+      break;
     }
     *kept = more;
   }
-  return false;
+  return first;
+}
+
+// Keeps whole bins, smallest first, while that is affordable, and fixes the bits of the first that
+// isn't: the cut is in it. Its tokens are counted in *equals.
+static bool walk_down(bit_walk *walk, int open, const m2po_rule *rule,
+                      const m2po_bin bins[M2PO_BINS], m2po_kept *kept, int64_t *equals)
+{
+  const int64_t count = (int64_t)1 << (walk->shift - open);
+  // The bins of a group share the exponent, and so the unit.
+  const int sharing = walk->fraction - open;
+  const int64_t group = (int64_t)1 << (sharing < MOST_SHARING ? sharing : MOST_SHARING);
+  const int64_t there = keep_groups(walk, open, rule, bins, 0, count, group, kept);
+  if (there == count) {
+    return false;
+  }
+  const int64_t bin = keep_groups(walk, open, rule, bins, there, there + group, 1, kept);
+  walk->top = (walk->top << (walk->shift - open)) | (uint64_t)bin;
+  walk->shift = open;
+  *equals = (int64_t)bins[bin].count;
+  return true;
 }
 
 float m2po_candidate_bound(const m2po_rule *rule)
@@ -182,31 +243,29 @@ int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, bool wide,
                       m2po_cut *cut, rft_error *error)
 {
   const int fraction = wide ? FLOAT64_FRACTION : FLOAT32_FRACTION;
-  const int exponent = wide ? 11 : 8;
-  bit_walk walk = {wide, fraction, fraction + exponent, 0};
+  bit_walk walk = {wide, fraction, fraction + (wide ? 11 : 8), 0};
   int64_t equals = 0;
   while (walk.shift > 0) {
-    const int width = walk.shift > fraction    ? exponent
-                      : walk.shift < WALK_BITS ? walk.shift
-                                               : WALK_BITS;
-    fill_bins(&walk, width, parts, bins);
-    const int64_t words = ((int64_t)1 << width) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));
+    const int open = walk.shift > WALK_BITS ? walk.shift - WALK_BITS : 0;
+    fill_bins(&walk, open, parts, bins);
+    const int64_t words =
+        ((int64_t)1 << (walk.shift - open)) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));
     const int32_t code = m2po_reduce(collectives, &bins[0].count, words, error);
     if (code != RFT_OK) {
       return code;
     }
-    if (!walk_down(&walk, width, rule, bins, kept, &equals)) {
+    if (!walk_down(&walk, open, rule, bins, kept, &equals)) {
       return rft_fail(error, RFT_INTERNAL, "m2po: a selection with a cut to find has none");
     }
   }
   cut->value = value_of(&walk);
   const int64_t kept_equals = affordable_equals(rule, kept, cut->value, equals);
   *kept = with_equals(kept, cut->value, kept_equals);
-  const int64_t own = count_equals(&walk, parts);
   if (kept_equals == 0) {
-    cut->dropped_equals = own;
+    cut->dropped_equals = equals; // this rank's, too, however many it has
     return RFT_OK;
   }
+  const int64_t own = count_equals(&walk, parts);
   // The earliest go: those of lower ranks before this rank's.
   int64_t before = 0;
   const int32_t code = m2po_sum_before(collectives, own, &bins[0].count, &before, error);

@@ -80,14 +80,26 @@ static inline m2po_cut_reader m2po_cut_reader_at(const m2po_squares *part)
   return (m2po_cut_reader){{part, 0}, part == NULL ? 0 : part->equals_before};
 }
 
-/// Is the next candidate kept?
+/// Is the next candidate kept? No branch that is taken at random.
 static inline bool m2po_cut_keeps_next(const m2po_cut *cut, m2po_cut_reader *reader)
 {
   const double square = m2po_square_next(&reader->squares);
-  if (square != cut->value) {
-    return square < cut->value;
+  if (square == cut->value) {
+    return ++reader->equals > cut->dropped_equals;
   }
-  return ++reader->equals > cut->dropped_equals;
+  return square < cut->value;
+}
+
+/// Those of the next candidates, a bit for each, that are kept.
+static inline uint64_t m2po_cut_keeps(const m2po_cut *cut, uint64_t candidates,
+                                      m2po_cut_reader *reader)
+{
+  uint64_t kept = 0;
+  for (; candidates != 0; candidates &= candidates - 1) {
+    const uint64_t stays = m2po_cut_keeps_next(cut, reader) ? 1 : 0;
+    kept |= (candidates & -candidates) & -stays;
+  }
+  return kept;
 }
 
 #endif // M2PO_ALGORITHM1_H

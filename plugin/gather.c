@@ -146,41 +146,30 @@ static bool read_block(const gathering *job, token_range *range, int64_t start, 
   return true;
 }
 
-// A block that kernels have sighted. False: it is for read_block.
-static bool take_sighting(const gathering *job, token_range *range, int64_t start, int64_t count,
-                          m2po_sighting *sighting)
+// The squares of a block's candidates, in order.
+static int64_t list_candidates(const m2po_sighting *sighting, float squares[M2PO_BLOCK])
 {
-  if (!sighting->plain ||
-      !m2po_tally_add_below(&range->rest, job->kernels, sighting, job->bracket.least)) {
-    return false;
-  }
-  range->constrained += sighting->constrained;
-  const int64_t word = start / M2PO_WORD_BITS;
-  const size_t bytes = (size_t)((count + M2PO_WORD_BITS - 1) / M2PO_WORD_BITS) * sizeof(uint64_t);
-  memcpy(job->gathered->valid + word, sighting->valid, bytes);
-  memcpy(job->gathered->candidate + word, sighting->open, bytes);
-  return true;
-}
-
-static bool add_candidates(const gathering *job, token_range *range, int64_t start,
-                           const m2po_block *block, const m2po_sighting *sighting)
-{
+  int64_t count = 0;
   for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
     uint64_t open = sighting->open[first / M2PO_WORD_BITS];
     for (; open != 0; open &= open - 1) {
-      const int64_t i = first + __builtin_ctzll(open);
-      const float d = block->policy[i] - block->reference[i];
-      const float m = d * d;
-      if (isinf(m)) {
-        range->fault = square_fault(job, start + i, (double)d);
-        return false;
-      }
-      if (!add_candidate(range, (double)m, false)) {
-        return false;
-      }
+      squares[count++] = sighting->over[first + __builtin_ctzll(open)];
     }
   }
-  return true;
+  return count;
+}
+
+static bool add_candidates(const gathering *job, token_range *range, m2po_sighting *sighting)
+{
+  float squares[M2PO_BLOCK];
+  const int64_t count = list_candidates(sighting, squares);
+  if (count == 0) {
+    return true;
+  }
+  m2po_tally_add_over(&range->over, job->kernels, sighting);
+  range->candidates += count;
+  range->out_of_memory = !m2po_squares_append_floats(&range->squares, squares, count);
+  return !range->out_of_memory;
 }
 
 // One block by the kernels. *done: they took it, and all that is left to do is in the result.
@@ -195,11 +184,17 @@ static bool read_fast(const gathering *job, token_range *range, int64_t start, i
     return true;
   }
   job->kernels->sight(&block, &job->bracket, job->config->selection == M2PO_ALL_TOKENS, &sighting);
-  if (!take_sighting(job, range, start, count, &sighting)) {
+  if (!sighting.plain) {
     return true;
   }
   *done = true;
-  return add_candidates(job, range, start, &block, &sighting);
+  range->constrained += sighting.constrained;
+  m2po_tally_add_below(&range->rest, job->kernels, &sighting);
+  const int64_t word = start / M2PO_WORD_BITS;
+  const size_t bytes = (size_t)((count + M2PO_WORD_BITS - 1) / M2PO_WORD_BITS) * sizeof(uint64_t);
+  memcpy(job->gathered->valid + word, sighting.valid, bytes);
+  memcpy(job->gathered->candidate + word, sighting.open, bytes);
+  return add_candidates(job, range, &sighting);
 }
 
 static void read_range(void *context, int64_t index)
@@ -338,7 +333,7 @@ int32_t m2po_gather(const rft_instance *instance, const m2po_rule *rule, const r
     return code;
   }
   const float bound = m2po_candidate_bound(rule);
-  job.bracket = (m2po_bracket){bound, FLT_MAX, m2po_tally_safe_least(bound)};
+  job.bracket = (m2po_bracket){bound, FLT_MAX};
   job.kernels = m2po_stage_fits(&job.batch, &job.pair) ? instance->kernels : NULL;
   job.source = m2po_source_of(&job.batch, &job.pair, &every_token);
   const size_t words = (size_t)(job.batch.count / M2PO_WORD_BITS) + 1;

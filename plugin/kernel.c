@@ -14,8 +14,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
-  running_totals totals;
-  begin(&totals);
+  running_totals totals = no_totals();
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
     words valid[PACK_VECTORS];
     words open[PACK_VECTORS];
@@ -24,8 +23,8 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
-      note(sighting, &totals, &found, &bounds, at, cuts);
-      totals.sizes = larger(totals.sizes, size_bits(tokens.log_ratio));
+      note(sighting, &totals, &found, at, cuts);
+      totals.sizes = larger(totals.sizes, (words)found.square);
       totals.sizes = larger(totals.sizes, size_bits(tokens.advantage));
       valid[v] = tokens.valid;
       open[v] = found.above_low & ~found.above_high;

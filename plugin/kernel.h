@@ -42,7 +42,6 @@ typedef struct m2po_block {
 typedef struct m2po_bracket {
   float low;
   float high;
-  float least; ///< a power of two: smaller m are not summed but left over
 } m2po_bracket;
 
 /// A block as the selection sees it.
@@ -50,20 +49,20 @@ typedef struct m2po_sighting {
   uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position; sight alone sets it
   uint64_t open[M2PO_BLOCK_WORDS];  ///< of T, inside the bracket
   m2po_places open_places;          ///< the same; step alone sets them
-  double below;                     ///< sum of m of the tokens of T below the bracket
-  float left[M2PO_BLOCK];           ///< those of them that are less than `least`, 0 elsewhere
-  float largest_left;
-  float above[M2PO_BLOCK]; ///< m of the tokens of T above the bracket, 0 elsewhere, if any is there
-  int64_t constrained;     ///< |T|
-  int64_t above_count;
-  bool plain; ///< d and A of every valid token are finite; of step: as in a valuation
+  float below[M2PO_BLOCK];          ///< m of the tokens of T below the bracket, 0 elsewhere
+  float over[M2PO_BLOCK];           ///< m of the others of T, 0 elsewhere
+  double below_sum;                 ///< rounded
+  float least_below;                ///< the smallest that is not 0; 0 where none is
+  int64_t constrained;              ///< |T|
+  int64_t above_count;              ///< of T, above the bracket
+  bool plain; ///< m and A of every valid token are finite; of step: as in a valuation
 } m2po_sighting;
 
 /// A block as a selection sees it that nobody asks for metrics.
 typedef struct m2po_glance {
   uint64_t open[M2PO_BLOCK_WORDS]; ///< of T, inside the bracket
   m2po_places open_places;         ///< the same
-  double below;                    ///< sum of m of the tokens of T below the bracket, rounded
+  double below_sum;                ///< of m of the tokens of T below the bracket, rounded
   int64_t constrained;             ///< |T|
   int64_t above_count;             ///< of T, above the bracket
 } m2po_glance;
@@ -107,11 +106,11 @@ typedef struct m2po_kernels {
                bool all, const m2po_slopes *slopes, uint8_t *keep, m2po_sighting *sighting,
                m2po_valuation *valuation);
   /// step with what decides a selection of trust-region tokens, and no more. The bracket's low end
-  /// is at least 0; glance->below is within 2^-46 of itself.
+  /// is at least 0; glance->below_sum is within 2^-46 of itself.
   void (*sift)(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
                const m2po_slopes *slopes, uint8_t *keep, m2po_glance *glance,
                m2po_valuation *valuation);
-  /// sift with all of T below the bracket; glance->below is within 2^-18 of itself.
+  /// sift with all of T below the bracket; glance->below_sum is within 2^-18 of itself.
   void (*keep_all)(const m2po_block *block, const m2po_formula *formula, const m2po_slopes *slopes,
                    uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation);
 } m2po_kernels;

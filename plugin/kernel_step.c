@@ -17,8 +17,7 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
   const floats minus_weight = every(-weight);
-  running_totals totals;
-  begin(&totals);
+  running_totals totals = no_totals();
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
     words open[PACK_VECTORS];
     words stays[PACK_VECTORS];
@@ -27,7 +26,7 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
-      note(sighting, &totals, &found, &bounds, at, cuts);
+      note(sighting, &totals, &found, at, cuts);
       totals.sizes = larger(totals.sizes, (words)found.square);
       open[v] = found.above_low & ~found.above_high;
       stays[v] = tokens.valid & ~found.above_high;
@@ -98,7 +97,7 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
     store_flags(keep + i, stays);
   }
   find_places(glance->open, &glance->open_places);
-  glance->below = sum_up(below, own.policy);
+  glance->below_sum = sum_up(below, own.policy);
   glance->constrained = sum_of(constrained);
   glance->above_count = M2PO_BLOCK + sum_of(stay);
   return squares;
@@ -147,7 +146,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, float weight, bool whole,
   EACH_VECTOR add(&sums, v, below[v]);
   memset(glance->open, 0, sizeof glance->open);
   glance->open_places.count = 0;
-  glance->below = total(&sums);
+  glance->below_sum = total(&sums);
   glance->constrained = sum_of(constrained);
   glance->above_count = 0;
   return squares;

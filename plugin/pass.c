@@ -19,10 +19,9 @@ struct m2po_range {
   int64_t constrained;
   int64_t above_count;
   int64_t open_count;
-  float least;          ///< for the next block's bracket
   double rounded_below; ///< sum of m below the bracket where it isn't exact, else 0
   m2po_tally below;
-  m2po_tally above;
+  m2po_tally over; ///< inside the bracket and above it
   m2po_tally open;
   m2po_square_list squares; ///< of the open tokens
   const m2po_squares *first;
@@ -41,40 +40,23 @@ typedef struct block_job {
   const m2po_places *open_places;
 } block_job;
 
-// Sums that are exact need a bracket whose `least` is not too small; one that is as small as it may
-// be leaves the least over.
-static bool take_sums(const m2po_pass *pass, m2po_range *range, const m2po_block *block,
-                      m2po_sighting *sighting)
-{
-  const m2po_kernels *const kernels = pass->evaluation.kernels;
-  const float safe = m2po_tally_safe_least(pass->bracket.low);
-  range->constrained += sighting->constrained;
-  range->above_count += sighting->above_count;
-  if (sighting->above_count != 0 &&
-      !m2po_tally_add_above(&range->above, kernels, sighting->above, pass->bracket.high)) {
-    return false;
-  }
-  const double below = sighting->below;
-  if (!m2po_tally_add_below(&range->below, kernels, sighting, range->least)) {
-    const m2po_bracket careful = {pass->bracket.low, pass->bracket.high, safe};
-    kernels->sight(block, &careful, pass->all_tokens, sighting);
-    if (!m2po_tally_add_below(&range->below, kernels, sighting, safe)) {
-      return false;
-    }
-  }
-  range->least = m2po_tally_next_least(below, safe);
-  return true;
-}
-
-static bool step(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_sighting *sighting)
+static void step(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_sighting *sighting)
 {
   const m2po_evaluation *const evaluation = &pass->evaluation;
-  const m2po_bracket bracket = {pass->bracket.low, pass->bracket.high, range->least};
-  evaluation->kernels->step(&job->block, &bracket, &evaluation->formula, pass->all_tokens,
-                            &job->slopes, job->keep, sighting, &job->valuation);
+  const m2po_kernels *const kernels = evaluation->kernels;
+  kernels->step(&job->block, &pass->bracket, &evaluation->formula, pass->all_tokens, &job->slopes,
+                job->keep, sighting, &job->valuation);
   job->open = sighting->open;
   job->open_places = &sighting->open_places;
-  return job->valuation.plain && take_sums(pass, range, &job->block, sighting);
+  if (!sighting->plain) {
+    return; // nor is the valuation
+  }
+  range->constrained += sighting->constrained;
+  range->above_count += sighting->above_count;
+  m2po_tally_add_below(&range->below, kernels, sighting);
+  if (sighting->above_count != 0 || sighting->open_places.count != 0) {
+    m2po_tally_add_over(&range->over, kernels, sighting);
+  }
 }
 
 static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_glance *glance)
@@ -91,27 +73,25 @@ static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, 
   job->open_places = &glance->open_places;
   range->constrained += glance->constrained;
   range->above_count += glance->above_count;
-  range->rounded_below += glance->below;
+  range->rounded_below += glance->below_sum;
 }
 
-static bool add_open(m2po_range *range, float square, float advantage)
-{
-  m2po_tally_add(&range->open, (double)square, false);
-  ++range->open_count;
-  return isfinite(square) && isfinite(advantage) &&
-         m2po_squares_append(&range->squares, false, (double)square);
-}
-
+// Of a block whose m are all finite.
 static bool collect_open(m2po_range *range, const block_job *job)
 {
-  for (int64_t i = 0; i < job->open_places->count; ++i) {
+  const m2po_block *const block = &job->block;
+  const int64_t count = job->open_places->count;
+  float squares[M2PO_BLOCK];
+  bool finite = true;
+  for (int64_t i = 0; i < count; ++i) {
     const int16_t at = job->open_places->place[i];
-    const float d = job->block.policy[at] - job->block.reference[at];
-    if (!add_open(range, d * d, job->block.advantages[at])) {
-      return false;
-    }
+    const float d = block->policy[at] - block->reference[at];
+    squares[i] = d * d;
+    finite = finite && isfinite(block->advantages[at]);
   }
-  return true;
+  m2po_tally_add_floats(&range->open, squares, count);
+  range->open_count += count;
+  return finite && m2po_squares_append_floats(&range->squares, squares, count);
 }
 
 // False: not by this way.
@@ -133,8 +113,8 @@ static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t 
   }
   if (!pass->exact) {
     glance_at(pass, range, &job, &glance);
-  } else if (!step(pass, range, &job, &sighting)) {
-    return false;
+  } else {
+    step(pass, range, &job, &sighting);
   }
   if (!m2po_evaluation_take(evaluation, &job.block, start, count, job.slopes.to, &job.valuation,
                             part) ||
@@ -247,7 +227,7 @@ typedef struct range_sums {
   m2po_kept below;
   m2po_kept up_to_high; ///< and the open ones
   double doubt;         ///< by which both sums may be too small
-  m2po_exact above;
+  m2po_exact over;      ///< inside the bracket and above it
 } range_sums;
 
 static m2po_exact exact_of(double value)
@@ -281,7 +261,7 @@ static bool add_ranges(m2po_pass *pass, range_sums *sums, m2po_square_list *squa
     rounded += range->rounded_below;
     m2po_tally_fold(&range->below, &sums->below.sum);
     m2po_tally_fold(&range->open, &sums->up_to_high.sum);
-    m2po_tally_fold(&range->above, &sums->above);
+    m2po_tally_fold(&range->over, &sums->over);
     m2po_squares_trim(&range->squares);
     range->first = range->squares.first;
     m2po_squares_join(squares, &range->squares);
@@ -351,7 +331,6 @@ static bool divide(m2po_pass *pass, int64_t threads)
   const int64_t wanted = 1 + count / LEAST_RANGE;
   const int64_t most = wanted < threads ? wanted : threads;
   const int64_t length = (pass->evaluation.chunks + most - 1) / most * M2PO_CHUNK;
-  const float bound = m2po_candidate_bound(&pass->rule);
   pass->ranges = calloc((size_t)most, sizeof pass->ranges[0]);
   pass->open = malloc((size_t)(count / M2PO_BLOCK + 1) * M2PO_BLOCK / 8);
   if (pass->ranges == NULL || pass->open == NULL) {
@@ -362,7 +341,6 @@ static bool divide(m2po_pass *pass, int64_t threads)
     m2po_range *const range = &pass->ranges[pass->range_count++];
     range->start = start;
     range->end = start + length < count ? start + length : count;
-    range->least = m2po_tally_safe_least(pass->keeps_all ? fminf(bound, 1.0F) : pass->bracket.low);
   }
   return true;
 }
@@ -382,8 +360,8 @@ static m2po_outcome run(const rft_instance *instance, m2po_pass *pass, m2po_squa
   pass->evaluation.keep = pass->mask; // written by now, but for the open tokens of a range
   m2po_parallel_for(instance, pass->range_count, settle_range, pass);
   found->constrained = sums.constrained;
-  found->sum = sums.up_to_high.sum;
-  m2po_exact_add_exact(&found->sum, &sums.above);
+  found->sum = sums.below.sum;
+  m2po_exact_add_exact(&found->sum, &sums.over);
   return M2PO_PASSED;
 }
 

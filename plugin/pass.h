@@ -16,10 +16,10 @@ typedef struct m2po_pass {
   m2po_evaluation evaluation;
   rft_view mask; ///< flat, as the gradient of the evaluation
   m2po_rule rule;
-  bool all_tokens;      ///< are constrained, not only those of the trust region
-  bool exact;           ///< the sums of m are wanted
-  m2po_bracket bracket; ///< `least` is not used
-  bool keeps_all;       ///< the whole of T is expected to stay: it is below the bracket
+  bool all_tokens; ///< are constrained, not only those of the trust region
+  bool exact;      ///< the sums of m are wanted
+  m2po_bracket bracket;
+  bool keeps_all; ///< the whole of T is expected to stay: it is below the bracket
   m2po_range *ranges;
   int64_t range_count;
   uint64_t *open; ///< a bit a position: of T, inside the bracket

@@ -58,19 +58,17 @@ static void add_square(square_sample *sample, float square)
 }
 
 // What kernels saw of a block: all of T, and that m is over the bound where the bit says so.
-static void add_block(square_sample *sample, const m2po_block *block, const m2po_sighting *sighting)
+static void add_block(square_sample *sample, const m2po_sighting *sighting)
 {
   int64_t over = 0;
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
     for (uint64_t open = sighting->open[word]; open != 0; open &= open - 1) {
-      const int64_t i = word * M2PO_WORD_BITS + __builtin_ctzll(open);
-      const float d = block->policy[i] - block->reference[i];
-      add_square(sample, d * d);
+      add_square(sample, sighting->over[word * M2PO_WORD_BITS + __builtin_ctzll(open)]);
       ++over;
     }
   }
   sample->bins[0].count += (double)(sighting->constrained - over);
-  sample->bins[0].sum += sighting->below;
+  sample->bins[0].sum += sighting->below_sum;
 }
 
 // A number in [0, bound) that depends on `index` in no simple way.
@@ -97,7 +95,7 @@ static void read_sample(const rft_instance *instance, const m2po_source *source,
                         square_sample *sample)
 {
   const bool all = instance->config.selection == M2PO_ALL_TOKENS;
-  const m2po_bracket bracket = {bound, FLT_MAX, 0x1p-149F}; // any sum will do
+  const m2po_bracket bracket = {bound, FLT_MAX};
   const int64_t count = source->batch->count;
   // A larger sample leaves fewer tokens open: the square root balances what the two cost.
   const int64_t all_blocks = count / M2PO_BLOCK;
@@ -115,7 +113,7 @@ static void read_sample(const rft_instance *instance, const m2po_source *source,
     const m2po_block block = m2po_stage_block(&stage);
     instance->kernels->sight(&block, &bracket, all, &sighting);
     if (good && sighting.plain) {
-      add_block(sample, &block, &sighting);
+      add_block(sample, &sighting);
     }
     if (b + 1 == FIRST_LOOK && is_far_below(sample, instance->config.m2_threshold)) {
       break;

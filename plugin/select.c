@@ -292,14 +292,11 @@ int32_t m2po_selection_finish(rft_selection *selection, const rft_collectives *c
 static uint64_t keep_word(const rft_selection *selection, const m2po_gathered *gathered,
                           int64_t word, m2po_cut_reader *reader)
 {
-  uint64_t kept = gathered->valid[word];
-  uint64_t candidates = selection->cuts ? gathered->candidate[word] : 0;
-  for (; candidates != 0; candidates &= candidates - 1) {
-    if (!m2po_cut_keeps_next(&selection->cut, reader)) {
-      kept &= ~(candidates & -candidates);
-    }
-  }
-  return kept;
+  const uint64_t valid = gathered->valid[word];
+  const uint64_t candidates = gathered->candidate[word];
+  return selection->cuts
+             ? (valid & ~candidates) | m2po_cut_keeps(&selection->cut, candidates, reader)
+             : valid;
 }
 
 static void write_mask(const rft_selection *selection, int64_t batch_index, const rft_view *mask)

@@ -4,9 +4,10 @@
 #include "squares.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 // Of a part under construction; a finished one is cut down to what it holds.
-enum { PART_BYTES = 4096 };
+enum { PART_BYTES = 16384 };
 
 static int64_t bytes_of(const m2po_squares *part)
 {
@@ -39,6 +40,24 @@ bool m2po_squares_append(m2po_square_list *list, bool wide, double value)
     part->values[part->count++] = value;
   } else {
     ((float *)(void *)part->values)[part->count++] = (float)value;
+  }
+  return true;
+}
+
+bool m2po_squares_append_floats(m2po_square_list *list, const float *squares, int64_t count)
+{
+  enum { MOST = PART_BYTES / sizeof(float) };
+  while (count > 0) {
+    if ((list->last == NULL || list->last->count == MOST) && !add_part(list, false)) {
+      return false;
+    }
+    m2po_squares *const part = list->last;
+    const int64_t room = MOST - part->count;
+    const int64_t length = count < room ? count : room;
+    memcpy((float *)(void *)part->values + part->count, squares, (size_t)length * sizeof(float));
+    part->count += length;
+    squares += length;
+    count -= length;
   }
   return true;
 }

@@ -35,8 +35,20 @@ static inline double m2po_square_at(const m2po_squares *squares, int64_t i)
   return squares->wide ? squares->values[i] : (double)m2po_squares_narrow(squares)[i];
 }
 
+/// Asks for the memory of a part (NULL: none), which will be read in order: its start.
+static inline void m2po_squares_fetch(const m2po_squares *part)
+{
+  enum { LINE = 64, LINES = 16 };
+  for (int i = 0; part != NULL && i < LINES; ++i) {
+    __builtin_prefetch((const char *)part + (ptrdiff_t)i * LINE);
+  }
+}
+
 /// Adds one at the end; false: out of memory. All of a list's are `wide`, or none.
 bool m2po_squares_append(m2po_square_list *list, bool wide, double value);
+
+/// Adds so many float32 squares at the end; false: out of memory.
+bool m2po_squares_append_floats(m2po_square_list *list, const float *squares, int64_t count);
 
 /// Gives back memory that the list doesn't use. It may move its last part.
 void m2po_squares_trim(m2po_square_list *list);

@@ -21,7 +21,7 @@ static inline bool cuts_at(const m2po_bracket *bracket)
 /// an infinite m is above it.
 static inline m2po_bracket bounds_of(const m2po_bracket *bracket)
 {
-  return (m2po_bracket){bracket->low, cuts_at(bracket) ? bracket->high : INFINITY, bracket->least};
+  return (m2po_bracket){bracket->low, cuts_at(bracket) ? bracket->high : INFINITY};
 }
 
 /// Where tokens of T stand.
@@ -44,47 +44,40 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
   return found;
 }
 
-/// A sighting in progress: what is to be summed, and in each element counts and the largest so far.
+/// A sighting in progress, in each element.
 typedef struct running_totals {
-  float below[M2PO_BLOCK];
-  words left;
-  words constrained;
+  words least_below; ///< bits, less 1: so those of 0 are the largest there are
+  words constrained; ///< less, these too
   words above;
-  words sizes;
+  words sizes; ///< the largest squares
 } running_totals;
 
-static inline void begin(running_totals *totals)
+static inline running_totals no_totals(void)
 {
-  totals->left = (words){0};
-  totals->constrained = (words){0};
-  totals->above = (words){0};
-  totals->sizes = (words){0};
+  return (running_totals){.least_below = ~(words){0}};
 }
 
 SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const standing *found,
-                      const m2po_bracket *bracket, int64_t i, bool cuts)
+                      int64_t i, bool cuts)
 {
   const floats below = masked(found->in & ~found->above_low, found->square);
-  const words taken = below >= bracket->least;
-  const floats left = unless(taken, below);
-  store(totals->below + i, masked(taken, below));
-  store(sighting->left + i, left);
-  totals->left = larger(totals->left, (words)left);
-  totals->constrained -= found->in;
+  store(sighting->below + i, below);
+  store(sighting->over + i, masked(found->above_low, found->square));
+  totals->least_below = smaller(totals->least_below, (words)below - 1);
+  totals->constrained += found->in;
   if (cuts) {
-    store(sighting->above + i, masked(found->above_high, found->square));
-    totals->above -= found->above_high;
+    totals->above += found->above_high;
   }
 }
 
 static inline void conclude(m2po_sighting *sighting, const running_totals *totals,
                             const float fetched[M2PO_BLOCK])
 {
-  const int32_t left = largest(totals->left);
-  memcpy(&sighting->largest_left, &left, sizeof left);
-  sighting->below = sum_up(totals->below, fetched);
-  sighting->constrained = sum_of(totals->constrained);
-  sighting->above_count = sum_of(totals->above);
+  const uint32_t least = smallest(totals->least_below) + 1;
+  memcpy(&sighting->least_below, &least, sizeof least);
+  sighting->below_sum = sum_up(sighting->below, fetched);
+  sighting->constrained = -sum_of(totals->constrained);
+  sighting->above_count = -sum_of(totals->above);
   sighting->plain = all_finite(totals->sizes);
 }
 

@@ -9,19 +9,30 @@
 
 enum { FLOAT32_FRACTION = 23, FLOAT32_BIAS = 150 };
 
+static void add_narrow(m2po_tally *tally, float square)
+{
+  uint32_t bits;
+  memcpy(&bits, &square, sizeof bits);
+  const uint32_t exponent = bits >> FLOAT32_FRACTION;
+  const uint32_t fraction = bits & ((1U << FLOAT32_FRACTION) - 1);
+  tally->mantissas[exponent] += exponent == 0 ? fraction : fraction | 1U << FLOAT32_FRACTION;
+}
+
 void m2po_tally_add(m2po_tally *tally, double square, bool wide)
 {
   if (wide) {
     const m2po_parts parts = m2po_exact_parts(square);
     m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
-    return;
+  } else {
+    add_narrow(tally, (float)square);
   }
-  const float narrow = (float)square;
-  uint32_t bits;
-  memcpy(&bits, &narrow, sizeof bits);
-  const uint32_t exponent = bits >> FLOAT32_FRACTION;
-  const uint32_t fraction = bits & ((1U << FLOAT32_FRACTION) - 1);
-  tally->mantissas[exponent] += exponent == 0 ? fraction : fraction | 1U << FLOAT32_FRACTION;
+}
+
+void m2po_tally_add_floats(m2po_tally *tally, const float *squares, int64_t count)
+{
+  for (int64_t i = 0; i < count; ++i) {
+    add_narrow(tally, squares[i]);
+  }
 }
 
 // Floats that are at least `least`, a power of two, add up exactly in a double, in any order, as
@@ -46,46 +57,43 @@ static void add_exactly(m2po_tally *tally, double sum)
   m2po_exact_add(&tally->sum, parts.mantissa, parts.exponent);
 }
 
-float m2po_tally_safe_least(float low)
+static float largest_of(const float squares[M2PO_BLOCK])
 {
-  return low > 0 ? power_below(low < FLT_MAX ? low : FLT_MAX, EXACT_SPAN) : 0x1p-149F;
-}
-
-float m2po_tally_next_least(double sum, float safe)
-{
-  const float least = sum > 0 ? power_below((float)sum, EXACT_RANGE - 2) : safe;
-  return least < safe ? least : safe;
-}
-
-static bool is_exact(double sum, float least)
-{
-  return sum < ldexp((double)least, EXACT_RANGE);
-}
-
-bool m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting,
-                          float least)
-{
-  if (!is_exact(sighting->below, least)) {
-    return false;
+  enum { LANES = 16 };
+  float lane[LANES] = {0};
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    for (int k = 0; k < LANES; ++k) {
+      lane[k] = squares[i + k] > lane[k] ? squares[i + k] : lane[k];
+    }
   }
-  add_exactly(tally, sighting->below);
-  for (float top = sighting->largest_left; top > 0;) {
-    add_exactly(tally, kernels->take(sighting->left, power_below(top, EXACT_SPAN), &top));
+  float largest = 0.0F;
+  for (int k = 0; k < LANES; ++k) {
+    largest = lane[k] > largest ? lane[k] : largest;
   }
-  return true;
+  return largest;
 }
 
-bool m2po_tally_add_above(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
-                          float floor)
+// The largest first, as many at once as add up exactly.
+static void add_in_spans(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK])
 {
-  float none;
-  const float least = power_below(floor, 0);
-  const double sum = kernels->take(squares, least, &none);
-  if (!is_exact(sum, least)) {
-    return false;
+  for (float top = largest_of(squares); top > 0;) {
+    add_exactly(tally, kernels->take(squares, power_below(top, EXACT_SPAN), &top));
   }
-  add_exactly(tally, sum);
-  return true;
+}
+
+void m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting)
+{
+  const float least = sighting->least_below;
+  if (least > 0 && sighting->below_sum < ldexp((double)power_below(least, 0), EXACT_RANGE)) {
+    add_exactly(tally, sighting->below_sum);
+  } else {
+    add_in_spans(tally, kernels, sighting->below);
+  }
+}
+
+void m2po_tally_add_over(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting)
+{
+  add_in_spans(tally, kernels, sighting->over);
 }
 
 void m2po_tally_fold(const m2po_tally *tally, m2po_exact *sum)

@@ -20,22 +20,14 @@ typedef struct m2po_tally {
 /// Adds one square, finite and >= 0. `wide`: a float64, which goes straight into the exact sum.
 void m2po_tally_add(m2po_tally *tally, double square, bool wide);
 
-/// The `least` of a bracket with which every block's squares up to `low` add up exactly.
-float m2po_tally_safe_least(float low);
+/// Adds so many float32 squares.
+void m2po_tally_add_floats(m2po_tally *tally, const float *squares, int64_t count);
 
-/// A smaller one, that a block whose squares add up to `sum` would have done with, with room to
-/// spare; `safe` at most.
-float m2po_tally_next_least(double sum, float safe);
+/// Adds what a block has below a bracket. [plain sightings alone]
+void m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting);
 
-/// Adds what a block has below a bracket, and leaves zeros behind. False, and nothing is added: the
-/// bracket's `least` was too small, or a square is infinite.
-bool m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting,
-                          float least);
-
-/// Adds a block of them that are 0 or above `floor` > 0. False, and nothing is added: one is
-/// infinite, or very much larger than the others.
-bool m2po_tally_add_above(m2po_tally *tally, const m2po_kernels *kernels, float squares[M2PO_BLOCK],
-                          float floor);
+/// Adds what it has inside the bracket and above. Both may leave zeros in the sighting.
+void m2po_tally_add_over(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting);
 
 /// sum += tally.
 void m2po_tally_fold(const m2po_tally *tally, m2po_exact *sum);

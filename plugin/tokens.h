@@ -68,6 +68,18 @@ static inline int32_t largest(words values)
   return found;
 }
 
+/// The smallest one, as unsigned numbers.
+static inline uint32_t smallest(words values)
+{
+  uint32_t element[VECTOR_FLOATS];
+  memcpy(element, &values, sizeof element);
+  uint32_t found = element[0];
+  for (int i = 1; i < VECTOR_FLOATS; ++i) {
+    found = element[i] < found ? element[i] : found;
+  }
+  return found;
+}
+
 static inline int64_t sum_of(words values)
 {
   int32_t element[VECTOR_FLOATS];

@@ -153,6 +153,11 @@ static inline words larger(words left, words right)
   return (words)_mm512_max_epu32((__m512i)left, (__m512i)right);
 }
 
+static inline words smaller(words left, words right)
+{
+  return (words)_mm512_min_epu32((__m512i)left, (__m512i)right);
+}
+
 /// a b + c, rounded once.
 static inline floats multiply_add(floats a, floats b, floats c)
 {
@@ -218,6 +223,11 @@ static inline bool any(words where)
 static inline words larger(words left, words right)
 {
   return (words)_mm256_max_epu32((__m256i)left, (__m256i)right);
+}
+
+static inline words smaller(words left, words right)
+{
+  return (words)_mm256_min_epu32((__m256i)left, (__m256i)right);
 }
 
 static inline floats multiply_add(floats a, floats b, floats c)
@@ -298,6 +308,12 @@ static inline words larger(words left, words right)
   return (left & is) | (right & ~is);
 }
 
+static inline words smaller(words left, words right)
+{
+  const words is = (left ^ INT32_MIN) < (right ^ INT32_MIN);
+  return (left & is) | (right & ~is);
+}
+
 static inline floats smallest_of(floats left, floats right)
 {
   return (floats)_mm_min_ps((__m128)left, (__m128)right);
@@ -372,6 +388,11 @@ static inline bool any(words where)
 static inline words larger(words left, words right)
 {
   return (words)vmaxq_u32((uint32x4_t)left, (uint32x4_t)right);
+}
+
+static inline words smaller(words left, words right)
+{
+  return (words)vminq_u32((uint32x4_t)left, (uint32x4_t)right);
 }
 
 static inline floats multiply_add(floats a, floats b, floats c)

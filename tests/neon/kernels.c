@@ -181,9 +181,7 @@ static m2po_bracket some_bracket(rng *r, const tokens *memory)
       {.low = 0.04F, .high = FLT_MAX}, {.low = 0.01F, .high = 0.09F},
       {.low = here, .high = here},     {.low = here, .high = FLT_MAX},
       {.low = 0.0F, .high = here},     {.low = FLT_MAX, .high = FLT_MAX}};
-  m2po_bracket bracket = brackets[rng_below(r, sizeof brackets / sizeof brackets[0])];
-  bracket.least = float_of((uint32_t)(127 - rng_below(r, 60)) << 23);
-  return bracket;
+  return brackets[rng_below(r, sizeof brackets / sizeof brackets[0])];
 }
 
 static m2po_formula some_formula(rng *r)

@@ -39,22 +39,21 @@ static token token_at(const m2po_block *block, int64_t i)
   return (token){true, block->advantages[i], block->policy[i] - block->reference[i]};
 }
 
-static bool all_finite(const m2po_block *block)
+static bool squares_finite(const m2po_block *block)
 {
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
-    if (!isfinite(it.log_ratio) || !isfinite(it.advantage)) {
+    if (!isfinite(it.log_ratio * it.log_ratio)) {
       return false;
     }
   }
   return true;
 }
 
-static bool squares_finite(const m2po_block *block)
+static bool advantages_finite(const m2po_block *block)
 {
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const token it = token_at(block, i);
-    if (!isfinite(it.log_ratio * it.log_ratio)) {
+    if (!isfinite(token_at(block, i).advantage)) {
       return false;
     }
   }
@@ -88,7 +87,7 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
                   m2po_sighting *sighting)
 {
   part_sums below = {{0}};
-  *sighting = (m2po_sighting){.plain = all_finite(block)};
+  *sighting = (m2po_sighting){.plain = squares_finite(block) && advantages_finite(block)};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     if (it.valid) {
@@ -101,23 +100,23 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
     ++sighting->constrained;
     switch (stand(square, bracket)) {
     case BELOW:
-      if (square >= bracket->least) {
-        below.part[i % SUM_PARTS] += (double)square;
-      } else {
-        sighting->left[i] = square;
-        sighting->largest_left = fmaxf(sighting->largest_left, square);
+      sighting->below[i] = square;
+      below.part[i % SUM_PARTS] += (double)square;
+      if (square > 0 && !(sighting->least_below > 0 && sighting->least_below < square)) {
+        sighting->least_below = square;
       }
       break;
     case INSIDE:
       set_bit(sighting->open, i);
+      sighting->over[i] = square;
       break;
     case ABOVE:
-      sighting->above[i] = square;
+      sighting->over[i] = square;
       ++sighting->above_count;
       break;
     }
   }
-  sighting->below = total(&below);
+  sighting->below_sum = total(&below);
 }
 
 double scalar_take(float values[M2PO_BLOCK], float least, float *largest)
@@ -204,7 +203,7 @@ void scalar_sift(const m2po_block *block, const m2po_bracket *bracket, const m2p
                  float *slope, uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
 {
   part_sums below = {{0}};
-  *glance = (m2po_glance){.below = 0};
+  *glance = (m2po_glance){.below_sum = 0};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     if (!is_constrained(&it, false)) {
@@ -224,7 +223,7 @@ void scalar_sift(const m2po_block *block, const m2po_bracket *bracket, const m2p
       break;
     }
   }
-  glance->below = total(&below);
+  glance->below_sum = total(&below);
   valuation->plain = squares_finite(block);
   valuation->sum = keep_up_to(block, bracket, false, formula, slope, keep);
 }
@@ -235,7 +234,7 @@ void scalar_keep_all(const m2po_block *block, const m2po_formula *formula, float
   static const m2po_bracket none = {.low = INFINITY, .high = FLT_MAX};
   float lanes[SUM_PARTS] = {0};
   part_sums below = {{0}};
-  *glance = (m2po_glance){.below = 0};
+  *glance = (m2po_glance){.below_sum = 0};
   valuation->plain = squares_finite(block);
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
@@ -246,6 +245,6 @@ void scalar_keep_all(const m2po_block *block, const m2po_formula *formula, float
   for (int64_t i = 0; i < SUM_PARTS; ++i) {
     below.part[i] = (double)lanes[i];
   }
-  glance->below = total(&below);
+  glance->below_sum = total(&below);
   valuation->sum = keep_up_to(block, &none, false, formula, slope, keep);
 }

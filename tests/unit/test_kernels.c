@@ -127,13 +127,12 @@ static void check_sighting(const char *what, const m2po_sighting *got, const m2p
   const size_t floats = M2PO_BLOCK * sizeof(float);
   cr_assert_eq(got->constrained, right->constrained, "%s: constrained", what);
   cr_assert_eq(got->above_count, right->above_count, "%s: above_count", what);
-  cr_assert(got->below == right->below, "%s: below is %a, expected %a", what, got->below,
-            right->below);
-  cr_assert(got->largest_left == right->largest_left, "%s: largest_left", what);
+  cr_assert(got->below_sum == right->below_sum, "%s: below_sum is %a, expected %a", what,
+            got->below_sum, right->below_sum);
+  cr_assert(got->least_below == right->least_below, "%s: least_below", what);
   cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open", what);
-  cr_assert_eq(memcmp(got->left, right->left, floats), 0, "%s: left", what);
-  cr_assert(right->above_count == 0 || memcmp(got->above, right->above, floats) == 0, "%s: above",
-            what);
+  cr_assert_eq(memcmp(got->below, right->below, floats), 0, "%s: below", what);
+  cr_assert_eq(memcmp(got->over, right->over, floats), 0, "%s: over", what);
 }
 
 static void check_valuation(const char *what, const m2po_valuation *got,
@@ -227,8 +226,8 @@ static void check_glance(const char *what, const m2po_glance *got, const m2po_gl
 {
   cr_assert_eq(got->constrained, right->constrained, "%s: constrained at a glance", what);
   cr_assert_eq(got->above_count, right->above_count, "%s: above_count at a glance", what);
-  cr_assert(got->below == right->below, "%s: below at a glance is %a, expected %a", what,
-            got->below, right->below);
+  cr_assert(got->below_sum == right->below_sum, "%s: below_sum at a glance is %a, expected %a",
+            what, got->below_sum, right->below_sum);
   cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open at a glance", what);
 }
 
@@ -290,11 +289,8 @@ static m2po_bracket some_bracket(rng *r, const m2po_block *block)
       {nextafterf(here, 0.0F), here},
       {0x1p-149F, 0x1p-126F},
   };
-  static const float leasts[] = {0x1p-149F, 0x1p-126F, 0x1p-20F, 0x1p-6F, 0x1p107F};
   const int64_t chosen = rng_below(r, sizeof ends / sizeof ends[0]);
-  const int64_t least = rng_below(r, 6);
-  return (m2po_bracket){ends[chosen][0], ends[chosen][1],
-                        least < 5 ? leasts[least] : m2po_tally_safe_least(ends[chosen][0])};
+  return (m2po_bracket){ends[chosen][0], ends[chosen][1]};
 }
 
 static m2po_formula some_formula(rng *r)
@@ -359,14 +355,14 @@ static void check_take(const m2po_kernels *kernels)
   }
 }
 
-// What a tally of single squares adds up to, of those on one side of the bracket.
+// What a tally of single squares adds up to, of those below a bracket or of the others.
 static m2po_exact add_one_by_one(const float squares[M2PO_BLOCK], const m2po_bracket *bracket,
-                                 bool above)
+                                 bool below)
 {
   m2po_tally tally = {.sum = {{0}}};
   m2po_exact sum = {{0}};
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    if (above ? squares[i] > bracket->high : squares[i] <= bracket->low) {
+    if ((squares[i] <= bracket->low) == below) {
       m2po_tally_add(&tally, (double)squares[i], false);
     }
   }
@@ -381,7 +377,7 @@ static void check_exact(const char *what, const m2po_tally *tally, const m2po_ex
   cr_assert_eq(memcmp(&sum, right, sizeof sum), 0, "%s is not exact", what);
 }
 
-// A tally of blocks is exact where it takes them, and takes those whose `least` is safe.
+// A tally of blocks is exact.
 static void check_tally(const m2po_kernels *kernels)
 {
   static const float zeros[M2PO_BLOCK];
@@ -398,23 +394,19 @@ static void check_tally(const m2po_kernels *kernels)
     }
     const m2po_block block = {policy, zeros, zeros, valid, valid};
     const m2po_bracket bracket = some_bracket(&r, &block);
-    const bool safe = bracket.least == m2po_tally_safe_least(bracket.low);
-    const m2po_exact below = add_one_by_one(squares, &bracket, false);
-    const m2po_exact above = add_one_by_one(squares, &bracket, true);
+    const m2po_exact below = add_one_by_one(squares, &bracket, true);
+    const m2po_exact over = add_one_by_one(squares, &bracket, false);
     m2po_tally tally_below = {.sum = {{0}}};
-    m2po_tally tally_above = {.sum = {{0}}};
+    m2po_tally tally_over = {.sum = {{0}}};
     m2po_sighting sighting;
     char what[64];
     snprintf(what, sizeof what, "%s, seed %d, kind %d", kernels->name, (int)seed, (int)kind);
     kernels->sight(&block, &bracket, true, &sighting);
-    if (m2po_tally_add_below(&tally_below, kernels, &sighting, bracket.least)) {
+    if (sighting.plain) {
+      m2po_tally_add_below(&tally_below, kernels, &sighting);
+      m2po_tally_add_over(&tally_over, kernels, &sighting);
       check_exact(what, &tally_below, &below);
-    } else {
-      cr_assert(!safe || isinf(sighting.below), "%s: a safe sum is refused", what);
-    }
-    if (sighting.above_count > 0 && bracket.high > 0 &&
-        m2po_tally_add_above(&tally_above, kernels, sighting.above, bracket.high)) {
-      check_exact(what, &tally_above, &above);
+      check_exact(what, &tally_over, &over);
     }
   }
 }
