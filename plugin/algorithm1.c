@@ -9,11 +9,17 @@
 #include <math.h>
 #include <string.h>
 
-// A non-negative float sorts as its bits do. A walk fixes those bits of the cut from the top, the
-// exponent at once, so that the mantissas of one bin are integers of one unit.
-enum { FLOAT32_FRACTION = 23, FLOAT64_FRACTION = 52, WALK_BITS = 11, LOW_BITS = 32 };
-enum { MOST_SHARING = 5 }; // bits of a group of bins
-_Static_assert(1 << WALK_BITS == M2PO_BINS, "a bin for each value of the bits");
+// A non-negative float sorts as its bits do. A walk fixes those bits of the cut from the top: first
+// the exponent, so that the mantissas of one bin are integers of one unit, then some bits at a
+// time.
+enum { FLOAT32_EXPONENT = 8, FLOAT32_FRACTION = 23, FLOAT64_EXPONENT = 11, FLOAT64_FRACTION = 52 };
+enum { LOW_BITS = 32 };
+
+// Alone a rank takes as many bits a step as there are bins for, to read its candidates as seldom as
+// can be; with others fewer, for less to send.
+enum { ALONE_BITS = 11, SHARED_BITS = 8 };
+enum { GROUP_BITS = 5 }; // of the bins that are looked at together first
+_Static_assert(1 << ALONE_BITS == M2PO_BINS, "a bin for each value of the bits");
 
 _Static_assert(sizeof(m2po_bin[M2PO_BINS]) == M2PO_SUM_SCRATCH * sizeof(uint64_t),
                "the bins are m2po_sum_before's scratch");
@@ -180,7 +186,7 @@ static bool walk_down(bit_walk *walk, int open, const m2po_rule *rule,
   const int64_t count = (int64_t)1 << (walk->shift - open);
   // The bins of a group share the exponent, and so the unit.
   const int sharing = walk->fraction - open;
-  const int64_t group = (int64_t)1 << (sharing < MOST_SHARING ? sharing : MOST_SHARING);
+  const int64_t group = (int64_t)1 << (sharing < GROUP_BITS ? sharing : GROUP_BITS);
   const int64_t there = keep_groups(walk, open, rule, bins, 0, count, group, kept);
   if (there == count) {
     return false;
@@ -238,15 +244,24 @@ static int64_t count_equals(const bit_walk *walk, m2po_squares *parts)
   return count;
 }
 
+static int bits_of_step(const bit_walk *walk, int wanted)
+{
+  const int exponent = walk->shift - walk->fraction;
+  const int least = exponent > wanted ? exponent : wanted;
+  return least < walk->shift ? least : walk->shift;
+}
+
 int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, bool wide,
                       const rft_collectives *collectives, m2po_bin bins[M2PO_BINS], m2po_kept *kept,
                       m2po_cut *cut, rft_error *error)
 {
   const int fraction = wide ? FLOAT64_FRACTION : FLOAT32_FRACTION;
-  bit_walk walk = {wide, fraction, fraction + (wide ? 11 : 8), 0};
+  const int exponent = wide ? FLOAT64_EXPONENT : FLOAT32_EXPONENT;
+  bit_walk walk = {wide, fraction, fraction + exponent, 0};
   int64_t equals = 0;
   while (walk.shift > 0) {
-    const int open = walk.shift > WALK_BITS ? walk.shift - WALK_BITS : 0;
+    const int width = bits_of_step(&walk, collectives == NULL ? ALONE_BITS : SHARED_BITS);
+    const int open = walk.shift - width;
     fill_bins(&walk, open, parts, bins);
     const int64_t words =
         ((int64_t)1 << (walk.shift - open)) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));

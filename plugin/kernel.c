@@ -32,7 +32,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
     put_bits(sighting->valid, i, valid);
     put_bits(sighting->open, i, open);
   }
-  conclude(sighting, &totals, own.policy);
+  conclude(sighting, &totals);
 }
 
 static void sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
@@ -91,7 +91,7 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula,
 
 typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
 
-enum { WIDE_VECTORS = 2 * M2PO_BLOCK / VECTOR_FLOATS }; // of a block in double
+enum { WIDE_VECTORS = M2PO_BLOCK / VECTOR_DOUBLES }; // of a block in double
 
 /// Ratios of a block, as they come about: rests, then their exponentials, with the powers of two.
 typedef struct wide_ratios {
@@ -103,7 +103,7 @@ typedef struct wide_ratios {
 static void find_wide_ratios(const float x[M2PO_BLOCK], wide_ratios *ratios)
 {
   for (int64_t i = 0; i < WIDE_VECTORS; ++i) {
-    const doubles wide = widen(x + i * (VECTOR_FLOATS / 2));
+    const doubles wide = widen(x + i * VECTOR_DOUBLES);
     M2PO_EXP_REDUCE(doubles, wide);
     ratios->value[i] = r;
     ratios->power[i] = (longs)shifted << 52;
@@ -196,9 +196,9 @@ static wide_sums add_wide(const clamped_tokens *clamped, const wide_ratios *rati
   part_sums ratio = {{{0}}};
   part_sums k1 = {{{0}}};
   part_sums k3 = {{{0}}};
-  for (int64_t i = 0; i < WIDE_VECTORS; i += 2 * VECTORS) {
-    for (int half = 0; half < 2 * VECTORS; ++half) {
-      const int64_t at = (i + half) * (VECTOR_FLOATS / 2);
+  for (int64_t i = 0; i < WIDE_VECTORS; i += HALF_VECTORS) {
+    for (int half = 0; half < HALF_VECTORS; ++half) {
+      const int64_t at = (i + half) * VECTOR_DOUBLES;
       const doubles d = widen(clamped->log_ratio + at);
       const doubles r = ratios->value[i + half];
       ratio.part[half] += r * widen(clamped->valid + at);

@@ -37,7 +37,7 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
     store_flags(keep + i, stays);
   }
   find_places(sighting->open, &sighting->open_places);
-  conclude(sighting, &totals, own.policy);
+  conclude(sighting, &totals);
   return totals.sizes;
 }
 
@@ -78,6 +78,9 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
     EACH_PACKED
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      if (v % VECTORS == 0) {
+        fetch_floats(own.policy, at);
+      }
       const token_vector tokens = whole ? read_whole(&own, at) : read(&own, at);
       const words in = along(tokens.log_ratio, tokens.advantage);
       const floats square = tokens.log_ratio * tokens.log_ratio;
@@ -97,7 +100,7 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
     store_flags(keep + i, stays);
   }
   find_places(glance->open, &glance->open_places);
-  glance->below_sum = sum_up(below, own.policy);
+  glance->below_sum = sum_up(below);
   glance->constrained = sum_of(constrained);
   glance->above_count = M2PO_BLOCK + sum_of(stay);
   return squares;
@@ -128,7 +131,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, float weight, bool whole,
   words constrained = {0};
   words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(own.policy, i);
+    fetch_floats(own.policy, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;

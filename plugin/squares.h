@@ -40,7 +40,7 @@ static inline void m2po_squares_fetch(const m2po_squares *part)
 {
   enum { LINE = 64, LINES = 16 };
   for (int i = 0; part != NULL && i < LINES; ++i) {
-    __builtin_prefetch((const char *)part + (ptrdiff_t)i * LINE);
+    __builtin_prefetch((const char *)part + (int64_t)i * LINE);
   }
 }
 

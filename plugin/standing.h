@@ -70,12 +70,11 @@ SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const sta
   }
 }
 
-static inline void conclude(m2po_sighting *sighting, const running_totals *totals,
-                            const float fetched[M2PO_BLOCK])
+static inline void conclude(m2po_sighting *sighting, const running_totals *totals)
 {
   const uint32_t least = smallest(totals->least_below) + 1;
   memcpy(&sighting->least_below, &least, sizeof least);
-  sighting->below_sum = sum_up(sighting->below, fetched);
+  sighting->below_sum = sum_up(sighting->below);
   sighting->constrained = -sum_of(totals->constrained);
   sighting->above_count = -sum_of(totals->above);
   sighting->plain = all_finite(totals->sizes);

@@ -15,13 +15,14 @@
 
 /// A sum in LANES parts, whatever the vectors of the machine: token i goes to part i % LANES.
 typedef struct part_sums {
-  doubles part[2 * VECTORS];
+  doubles part[HALF_VECTORS];
 } part_sums;
 
 static inline void add(part_sums *sums, int vector, floats values)
 {
-  sums->part[2 * vector] += widen_low(values);
-  sums->part[2 * vector + 1] += widen_high(values);
+  doubles *const part = sums->part + (int64_t)vector * 2;
+  part[0] += widen_low(values);
+  part[1] += widen_high(values);
 }
 
 static inline double total(const part_sums *sums)
@@ -36,22 +37,35 @@ static inline double total(const part_sums *sums)
   return part[0];
 }
 
-/// Asks for memory behind a block, which most often is the next one's. Its address is a number:
+/// Asks for the memory behind a block, which most often is the next one's. Its address is a number:
 /// there may be nothing.
-static inline void fetch_next(const float block[M2PO_BLOCK], int64_t i)
+static inline void fetch(const void *block, int64_t offset)
 {
   // NOLINTNEXTLINE(performance-no-int-to-ptr)
-  __builtin_prefetch((const void *)((uintptr_t)(block + i) + M2PO_BLOCK * sizeof(float)));
+  __builtin_prefetch((const void *)((uintptr_t)block + (uintptr_t)offset));
 }
 
-/// A block's sum. The next block of `fetched` is fetched: memory has to be asked for all the time.
-static inline double sum_up(const float values[M2PO_BLOCK], const float fetched[M2PO_BLOCK])
+/// What follows token `i` of these by a block: memory is asked for in the loops that compute most,
+/// a line now and then, so that it comes all the time.
+static inline void fetch_floats(const float block[M2PO_BLOCK], int64_t i)
+{
+  fetch(block, (M2PO_BLOCK + i) * (int64_t)sizeof(float));
+}
+
+static inline void fetch_flags(const uint8_t block[M2PO_BLOCK], int64_t i)
+{
+  enum { LINE = 64 };
+  if (i % LINE == 0) {
+    fetch(block, M2PO_BLOCK + i);
+  }
+}
+
+static inline double sum_up(const float values[M2PO_BLOCK])
 {
   part_sums sums = {{{0}}};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(fetched, i);
-    for (int half = 0; half < 2 * VECTORS; ++half) {
-      sums.part[half] += widen(values + i + half * (VECTOR_FLOATS / 2));
+    for (int64_t half = 0; half < HALF_VECTORS; ++half) {
+      sums.part[half] += widen(values + i + half * VECTOR_DOUBLES);
     }
   }
   return total(&sums);

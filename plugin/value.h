@@ -73,12 +73,20 @@ SPECIALIZED void put_slope(const slope_places *places, bool past, int64_t i, flo
   }
 }
 
+/// All but the policy's log-probs, which the loops that read a block ask for.
+static inline void fetch_rest(const m2po_block *block, int64_t i)
+{
+  fetch_floats(block->reference, i);
+  fetch_floats(block->advantages, i);
+  fetch_flags(block->mask, i);
+}
+
 SPECIALIZED void value_near(const ready_tokens *ready, const slope_places *places, bool past,
-                            const float fetched[M2PO_BLOCK])
+                            const m2po_block *block)
 {
   const slope_places to = *places; // which no store can change
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(fetched, i);
+    fetch_rest(block, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
@@ -90,11 +98,11 @@ SPECIALIZED void value_near(const ready_tokens *ready, const slope_places *place
 
 /// exp within 1 ulp of float32.
 SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests,
-                           const slope_places *places, bool past, const float fetched[M2PO_BLOCK])
+                           const slope_places *places, bool past, const m2po_block *block)
 {
   const slope_places to = *places; // which no store can change
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_next(fetched, i);
+    fetch_rest(block, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
@@ -106,15 +114,14 @@ SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests,
 }
 
 /// A sum without those that are `open`, which are zero for the while.
-static inline double sum_settled(float slope[M2PO_BLOCK], const m2po_places *open,
-                                 const float fetched[M2PO_BLOCK])
+static inline double sum_settled(float slope[M2PO_BLOCK], const m2po_places *open)
 {
   float kept[M2PO_BLOCK];
   for (int64_t i = 0; i < open->count; ++i) {
     kept[i] = slope[open->place[i]];
     slope[open->place[i]] = 0.0F;
   }
-  const double sum = sum_up(slope, fetched);
+  const double sum = sum_up(slope);
   for (int64_t i = 0; i < open->count; ++i) {
     slope[open->place[i]] = kept[i];
   }
@@ -126,7 +133,7 @@ SPECIALIZED void put_slopes(const m2po_block *block, const ready_tokens *ready, 
 {
   const float near = clip < NEAR ? clip : NEAR;
   if (!any(squares >= (words)every(near * near))) {
-    value_near(ready, places, past, block->reference); // the same bits
+    value_near(ready, places, past, block); // the same bits
     return;
   }
   reduced rests;
@@ -135,24 +142,23 @@ SPECIALIZED void put_slopes(const m2po_block *block, const ready_tokens *ready, 
   } else {
     reduce(ready->log_ratio, clip, false, &rests);
   }
-  value_far(ready, &rests, places, past, block->reference);
+  value_far(ready, &rests, places, past, block);
 }
 
 /// Gives the sum of the slopes, which is the loss, without those that are `open`. `squares`: the
-/// bits of the largest squared log-ratios. The loops that read a block fetch the next one's policy,
-/// these here the rest of it.
+/// bits of the largest squared log-ratios.
 SPECIALIZED double value(const m2po_block *block, const ready_tokens *ready, words squares,
                          const m2po_places *open, float clip, const m2po_slopes *slopes)
 {
   if (!slopes->past_caches) {
     const slope_places places = {slopes->to, NULL};
     put_slopes(block, ready, squares, clip, &places, false);
-    return sum_settled(places.here, open, block->advantages);
+    return sum_settled(places.here, open);
   }
   float copy[M2PO_BLOCK];
   const slope_places places = {copy, slopes->to};
   put_slopes(block, ready, squares, clip, &places, true);
-  return sum_settled(places.here, open, block->advantages);
+  return sum_settled(places.here, open);
 }
 
 #endif // M2PO_VALUE_H

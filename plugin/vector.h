@@ -34,6 +34,9 @@ enum { VECTOR_BYTES = 4 * VECTOR_FLOATS };
 /// Loops take this many tokens at a time, and sums have this many parts, whatever the vectors.
 enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
 
+/// As doubles they take twice as many vectors.
+enum { HALF_VECTORS = 2 * VECTORS, VECTOR_DOUBLES = VECTOR_FLOATS / 2 };
+
 #define EACH_VECTOR for (int v = 0; v < VECTORS; ++v)
 
 /// The flags of so many tokens are packed at a time.
