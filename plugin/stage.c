@@ -18,12 +18,26 @@ bool m2po_stage_is_flat(const rft_view *view)
          (uintptr_t)view->data % (uintptr_t)size == 0;
 }
 
+// bfloat16 is what trainers have that is not float32: a float32 without its low bits.
+static void copy_bfloat16(const rft_view *view, int64_t start, int64_t count, float *copy)
+{
+  const uint16_t *const halves = (const uint16_t *)(const void *)view->data + start;
+  for (int64_t i = 0; i < count; ++i) {
+    const uint32_t bits = (uint32_t)halves[i] << 16;
+    memcpy(copy + i, &bits, sizeof bits);
+  }
+}
+
 // Copies of positions [start, start + count); `flat` is where they lie in place, or NULL.
 static void copy_floats(const rft_view *view, const float *flat, int64_t start, int64_t count,
                         float *copy)
 {
   if (flat != NULL) {
     memcpy(copy, flat + start, (size_t)count * sizeof copy[0]);
+    return;
+  }
+  if (view->element == RFT_ELEMENT_BFLOAT16 && m2po_stage_is_flat(view)) {
+    copy_bfloat16(view, start, count, copy);
     return;
   }
   double values[M2PO_BLOCK];
