@@ -151,7 +151,7 @@ static int64_t list_candidates(const m2po_sighting *sighting, float squares[M2PO
 {
   int64_t count = 0;
   for (int64_t first = 0; first < M2PO_BLOCK; first += M2PO_WORD_BITS) {
-    uint64_t open = sighting->open[first / M2PO_WORD_BITS];
+    uint64_t open = sighting->glance.open[first / M2PO_WORD_BITS];
     for (; open != 0; open &= open - 1) {
       squares[count++] = sighting->over[first + __builtin_ctzll(open)];
     }
@@ -188,12 +188,12 @@ static bool read_fast(const gathering *job, token_range *range, int64_t start, i
     return true;
   }
   *done = true;
-  range->constrained += sighting.constrained;
+  range->constrained += sighting.glance.constrained;
   m2po_tally_add_below(&range->rest, job->kernels, &sighting);
   const int64_t word = start / M2PO_WORD_BITS;
   const size_t bytes = (size_t)((count + M2PO_WORD_BITS - 1) / M2PO_WORD_BITS) * sizeof(uint64_t);
   memcpy(job->gathered->valid + word, sighting.valid, bytes);
-  memcpy(job->gathered->candidate + word, sighting.open, bytes);
+  memcpy(job->gathered->candidate + word, sighting.glance.open, bytes);
   return add_candidates(job, range, &sighting);
 }
 

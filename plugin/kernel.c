@@ -30,7 +30,7 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
       open[v] = found.above_low & ~found.above_high;
     }
     put_bits(sighting->valid, i, valid);
-    put_bits(sighting->open, i, open);
+    put_bits(sighting->glance.open, i, open);
   }
   conclude(sighting, &totals);
 }

@@ -44,28 +44,24 @@ typedef struct m2po_bracket {
   float high;
 } m2po_bracket;
 
-/// A block as the selection sees it.
-typedef struct m2po_sighting {
-  uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position; sight alone sets it
-  uint64_t open[M2PO_BLOCK_WORDS];  ///< of T, inside the bracket
-  m2po_places open_places;          ///< the same; step alone sets them
-  float below[M2PO_BLOCK];          ///< m of the tokens of T below the bracket, 0 elsewhere
-  float over[M2PO_BLOCK];           ///< m of the others of T, 0 elsewhere
-  double below_sum;                 ///< rounded
-  float least_below;                ///< the smallest that is not 0; 0 where none is
-  int64_t constrained;              ///< |T|
-  int64_t above_count;              ///< of T, above the bracket
-  bool plain; ///< m and A of every valid token are finite; of step: as in a valuation
-} m2po_sighting;
-
-/// A block as a selection sees it that nobody asks for metrics.
+/// What decides a selection, of one block.
 typedef struct m2po_glance {
-  uint64_t open[M2PO_BLOCK_WORDS]; ///< of T, inside the bracket
-  m2po_places open_places;         ///< the same
+  uint64_t open[M2PO_BLOCK_WORDS]; ///< a bit a position: of T, inside the bracket
+  m2po_places open_places;         ///< the same; sight alone does not set them
   double below_sum;                ///< of m of the tokens of T below the bracket, rounded
   int64_t constrained;             ///< |T|
   int64_t above_count;             ///< of T, above the bracket
 } m2po_glance;
+
+/// All that a selection may want to know.
+typedef struct m2po_sighting {
+  m2po_glance glance;
+  uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position; step alone does not set them
+  float below[M2PO_BLOCK];          ///< m of the tokens of T below the bracket, 0 elsewhere
+  float over[M2PO_BLOCK];           ///< m of the others of T, 0 elsewhere
+  float least_below;                ///< the smallest that is not 0; 0 where none is
+  bool plain; ///< m and A of every valid token are finite; of step: as in a valuation
+} m2po_sighting;
 
 /// What turns a ratio into loss and gradient: the importance sampling surrogate.
 typedef struct m2po_formula {

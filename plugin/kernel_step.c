@@ -33,10 +33,10 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
       store(ready->log_ratio + at, tokens.log_ratio);
       store(ready->factor + at, tokens.advantage * unless(found.above_high, minus_weight));
     }
-    put_bits(sighting->open, i, open);
+    put_bits(sighting->glance.open, i, open);
     store_flags(keep + i, stays);
   }
-  find_places(sighting->open, &sighting->open_places);
+  find_places(sighting->glance.open, &sighting->glance.open_places);
   conclude(sighting, &totals);
   return totals.sizes;
 }
@@ -57,7 +57,7 @@ void m2po_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_
   }
   valuation->plain = sighting->plain;
   valuation->sum =
-      value(block, &ready, squares, &sighting->open_places, formula->log_ratio_clip, slopes);
+      value(block, &ready, squares, &sighting->glance.open_places, formula->log_ratio_clip, slopes);
 }
 
 // ----------------------------------------------------------------- with what decides, no more

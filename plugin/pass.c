@@ -36,32 +36,29 @@ typedef struct block_job {
   m2po_slopes slopes;
   uint8_t *keep;
   m2po_valuation valuation;
-  const uint64_t *open; ///< [M2PO_BLOCK_WORDS]
-  const m2po_places *open_places;
+  m2po_sighting sighting; ///< its glance at least
 } block_job;
 
-static void step(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_sighting *sighting)
+static void step(const m2po_pass *pass, m2po_range *range, block_job *job)
 {
   const m2po_evaluation *const evaluation = &pass->evaluation;
   const m2po_kernels *const kernels = evaluation->kernels;
+  m2po_sighting *const sighting = &job->sighting;
   kernels->step(&job->block, &pass->bracket, &evaluation->formula, pass->all_tokens, &job->slopes,
                 job->keep, sighting, &job->valuation);
-  job->open = sighting->open;
-  job->open_places = &sighting->open_places;
   if (!sighting->plain) {
     return; // nor is the valuation
   }
-  range->constrained += sighting->constrained;
-  range->above_count += sighting->above_count;
   m2po_tally_add_below(&range->below, kernels, sighting);
-  if (sighting->above_count != 0 || sighting->open_places.count != 0) {
+  if (sighting->glance.above_count != 0 || sighting->glance.open_places.count != 0) {
     m2po_tally_add_over(&range->over, kernels, sighting);
   }
 }
 
-static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, m2po_glance *glance)
+static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job)
 {
   const m2po_evaluation *const evaluation = &pass->evaluation;
+  m2po_glance *const glance = &job->sighting.glance;
   if (pass->keeps_all) {
     evaluation->kernels->keep_all(&job->block, &evaluation->formula, &job->slopes, job->keep,
                                   glance, &job->valuation);
@@ -69,10 +66,6 @@ static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, 
     evaluation->kernels->sift(&job->block, &pass->bracket, &evaluation->formula, &job->slopes,
                               job->keep, glance, &job->valuation);
   }
-  job->open = glance->open;
-  job->open_places = &glance->open_places;
-  range->constrained += glance->constrained;
-  range->above_count += glance->above_count;
   range->rounded_below += glance->below_sum;
 }
 
@@ -80,11 +73,12 @@ static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job, 
 static bool collect_open(m2po_range *range, const block_job *job)
 {
   const m2po_block *const block = &job->block;
-  const int64_t count = job->open_places->count;
+  const m2po_places *const open = &job->sighting.glance.open_places;
+  const int64_t count = open->count;
   float squares[M2PO_BLOCK];
   bool finite = true;
   for (int64_t i = 0; i < count; ++i) {
-    const int16_t at = job->open_places->place[i];
+    const int16_t at = open->place[i];
     const float d = block->policy[at] - block->reference[at];
     squares[i] = d * d;
     finite = finite && isfinite(block->advantages[at]);
@@ -101,21 +95,22 @@ static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t 
   uint8_t *const mask = (uint8_t *)pass->mask.data + start;
   m2po_part *const part = &evaluation->parts[start / M2PO_CHUNK];
   m2po_stage stage;
-  m2po_sighting sighting;
-  m2po_glance glance;
   float slope_copy[M2PO_BLOCK];
   uint8_t keep_copy[M2PO_BLOCK];
-  block_job job = {.slopes = m2po_evaluation_place(evaluation, start, count, slope_copy),
-                   .keep = count == M2PO_BLOCK ? mask : keep_copy};
+  block_job job;
+  job.slopes = m2po_evaluation_place(evaluation, start, count, slope_copy);
+  job.keep = count == M2PO_BLOCK ? mask : keep_copy;
   job.slopes.past_caches &= (uintptr_t)mask % M2PO_STREAM_ALIGNMENT == 0;
   if (!m2po_stage_load(&evaluation->source, start, count, &stage, &job.block)) {
     return false;
   }
-  if (!pass->exact) {
-    glance_at(pass, range, &job, &glance);
+  if (pass->exact) {
+    step(pass, range, &job);
   } else {
-    step(pass, range, &job, &sighting);
+    glance_at(pass, range, &job);
   }
+  range->constrained += job.sighting.glance.constrained;
+  range->above_count += job.sighting.glance.above_count;
   if (!m2po_evaluation_take(evaluation, &job.block, start, count, job.slopes.to, &job.valuation,
                             part) ||
       !collect_open(range, &job)) {
@@ -125,7 +120,7 @@ static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t 
     memcpy(mask, keep_copy, (size_t)count);
   }
   part->measures.loss += evaluation->correction * job.valuation.sum;
-  memcpy(pass->open + start / M2PO_WORD_BITS, job.open, M2PO_BLOCK / 8);
+  memcpy(pass->open + start / M2PO_WORD_BITS, job.sighting.glance.open, M2PO_BLOCK / 8);
   return true;
 }
 

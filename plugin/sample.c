@@ -62,13 +62,13 @@ static void add_block(square_sample *sample, const m2po_sighting *sighting)
 {
   int64_t over = 0;
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
-    for (uint64_t open = sighting->open[word]; open != 0; open &= open - 1) {
+    for (uint64_t open = sighting->glance.open[word]; open != 0; open &= open - 1) {
       add_square(sample, sighting->over[word * M2PO_WORD_BITS + __builtin_ctzll(open)]);
       ++over;
     }
   }
-  sample->bins[0].count += (double)(sighting->constrained - over);
-  sample->bins[0].sum += sighting->below_sum;
+  sample->bins[0].count += (double)(sighting->glance.constrained - over);
+  sample->bins[0].sum += sighting->glance.below_sum;
 }
 
 // A number in [0, bound) that depends on `index` in no simple way.

@@ -74,9 +74,9 @@ static inline void conclude(m2po_sighting *sighting, const running_totals *total
 {
   const uint32_t least = smallest(totals->least_below) + 1;
   memcpy(&sighting->least_below, &least, sizeof least);
-  sighting->below_sum = sum_up(sighting->below);
-  sighting->constrained = -sum_of(totals->constrained);
-  sighting->above_count = -sum_of(totals->above);
+  sighting->glance.below_sum = sum_up(sighting->below);
+  sighting->glance.constrained = -sum_of(totals->constrained);
+  sighting->glance.above_count = -sum_of(totals->above);
   sighting->plain = all_finite(totals->sizes);
 }
 

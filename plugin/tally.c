@@ -84,8 +84,8 @@ static void add_in_spans(m2po_tally *tally, const m2po_kernels *kernels, float s
 void m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting)
 {
   const float least = sighting->least_below;
-  if (least > 0 && sighting->below_sum < ldexp((double)power_below(least, 0), EXACT_RANGE)) {
-    add_exactly(tally, sighting->below_sum);
+  if (least > 0 && sighting->glance.below_sum < ldexp((double)power_below(least, 0), EXACT_RANGE)) {
+    add_exactly(tally, sighting->glance.below_sum);
   } else {
     add_in_spans(tally, kernels, sighting->below);
   }

@@ -97,7 +97,7 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
       continue;
     }
     const float square = it.log_ratio * it.log_ratio;
-    ++sighting->constrained;
+    ++sighting->glance.constrained;
     switch (stand(square, bracket)) {
     case BELOW:
       sighting->below[i] = square;
@@ -107,16 +107,16 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
       }
       break;
     case INSIDE:
-      set_bit(sighting->open, i);
+      set_bit(sighting->glance.open, i);
       sighting->over[i] = square;
       break;
     case ABOVE:
       sighting->over[i] = square;
-      ++sighting->above_count;
+      ++sighting->glance.above_count;
       break;
     }
   }
-  sighting->below_sum = total(&below);
+  sighting->glance.below_sum = total(&below);
 }
 
 double scalar_take(float values[M2PO_BLOCK], float least, float *largest)
@@ -202,28 +202,9 @@ void scalar_step(const m2po_block *block, const m2po_bracket *bracket, const m2p
 void scalar_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_formula *formula,
                  float *slope, uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
 {
-  part_sums below = {{0}};
-  *glance = (m2po_glance){.below_sum = 0};
-  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
-    const token it = token_at(block, i);
-    if (!is_constrained(&it, false)) {
-      continue;
-    }
-    const float square = it.log_ratio * it.log_ratio;
-    ++glance->constrained;
-    switch (stand(square, bracket)) {
-    case BELOW:
-      below.part[i % SUM_PARTS] += (double)square;
-      break;
-    case INSIDE:
-      set_bit(glance->open, i);
-      break;
-    case ABOVE:
-      ++glance->above_count;
-      break;
-    }
-  }
-  glance->below_sum = total(&below);
+  m2po_sighting sighting;
+  scalar_sight(block, bracket, false, &sighting);
+  *glance = sighting.glance;
   valuation->plain = squares_finite(block);
   valuation->sum = keep_up_to(block, bracket, false, formula, slope, keep);
 }

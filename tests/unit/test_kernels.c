@@ -118,6 +118,15 @@ static m2po_block block_at(const tokens *memory, int64_t offset)
 
 // ---------------------------------------------------------------------------- bits of one target
 
+static void check_glance(const char *what, const m2po_glance *got, const m2po_glance *right)
+{
+  cr_assert_eq(got->constrained, right->constrained, "%s: constrained", what);
+  cr_assert_eq(got->above_count, right->above_count, "%s: above_count", what);
+  cr_assert(got->below_sum == right->below_sum, "%s: below_sum is %a, expected %a", what,
+            got->below_sum, right->below_sum);
+  cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open", what);
+}
+
 static void check_sighting(const char *what, const m2po_sighting *got, const m2po_sighting *right)
 {
   cr_assert_eq(got->plain, right->plain, "%s: plain", what);
@@ -125,12 +134,8 @@ static void check_sighting(const char *what, const m2po_sighting *got, const m2p
     return; // is done again by other code
   }
   const size_t floats = M2PO_BLOCK * sizeof(float);
-  cr_assert_eq(got->constrained, right->constrained, "%s: constrained", what);
-  cr_assert_eq(got->above_count, right->above_count, "%s: above_count", what);
-  cr_assert(got->below_sum == right->below_sum, "%s: below_sum is %a, expected %a", what,
-            got->below_sum, right->below_sum);
+  check_glance(what, &got->glance, &right->glance);
   cr_assert(got->least_below == right->least_below, "%s: least_below", what);
-  cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open", what);
   cr_assert_eq(memcmp(got->below, right->below, floats), 0, "%s: below", what);
   cr_assert_eq(memcmp(got->over, right->over, floats), 0, "%s: over", what);
 }
@@ -220,15 +225,6 @@ static void check_step(const char *what, const m2po_kernels *kernels, const m2po
               &right.valuation);
   check_sighting(what, &sighting, &right_sighting);
   check_results(what, kernels, &got, &right);
-}
-
-static void check_glance(const char *what, const m2po_glance *got, const m2po_glance *right)
-{
-  cr_assert_eq(got->constrained, right->constrained, "%s: constrained at a glance", what);
-  cr_assert_eq(got->above_count, right->above_count, "%s: above_count at a glance", what);
-  cr_assert(got->below_sum == right->below_sum, "%s: below_sum at a glance is %a, expected %a",
-            what, got->below_sum, right->below_sum);
-  cr_assert_eq(memcmp(got->open, right->open, sizeof got->open), 0, "%s: open at a glance", what);
 }
 
 static void check_sift(const char *what, const m2po_kernels *kernels, const m2po_block *block,
