@@ -150,15 +150,15 @@ SPECIALIZED void put_slopes(const m2po_block *block, const ready_tokens *ready, 
 SPECIALIZED double value(const m2po_block *block, const ready_tokens *ready, words squares,
                          const m2po_places *open, float clip, const m2po_slopes *slopes)
 {
-  if (!slopes->past_caches) {
-    const slope_places places = {slopes->to, NULL};
-    put_slopes(block, ready, squares, clip, &places, false);
-    return sum_settled(places.here, open);
+  if (slopes->past_caches) {
+    float copy[M2PO_BLOCK];
+    const slope_places both = {copy, slopes->to};
+    put_slopes(block, ready, squares, clip, &both, true);
+    return sum_settled(copy, open);
   }
-  float copy[M2PO_BLOCK];
-  const slope_places places = {copy, slopes->to};
-  put_slopes(block, ready, squares, clip, &places, true);
-  return sum_settled(places.here, open);
+  const slope_places here = {slopes->to, NULL};
+  put_slopes(block, ready, squares, clip, &here, false);
+  return sum_settled(slopes->to, open);
 }
 
 #endif // M2PO_VALUE_H
