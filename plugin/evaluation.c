@@ -131,8 +131,7 @@ static bool compute_block(const m2po_evaluation *job, int64_t start, int64_t cou
   return true;
 }
 
-// ------------------------------------------------------------------------------- a block by
-// kernels
+// ----------------------------------------------------------------------------- a block by kernels
 
 // Can the gradient's dtype hold them all?
 static bool fits_gradient(const rft_view *gradient, const float slope[M2PO_BLOCK])
@@ -269,8 +268,7 @@ void m2po_evaluation_report(const m2po_measures *total, rft_output *output)
   metrics[M2PO_RATIO_MIN] = total->ratio_min;
 }
 
-// ------------------------------------------------------------------------------------- the
-// arguments
+// ---------------------------------------------------------------------------------- the arguments
 
 static int32_t open_gradient(m2po_evaluation *job, const rft_batch *source,
                              const rft_tensor *gradient, rft_error *error)
@@ -351,14 +349,16 @@ enum { FEW_TOKENS = 4096 };
 enum { LEAST_STREAMED = 1 << 22 };
 
 // Kernels compute one surrogate, with one weight for all tokens, where nothing leaves the range of
-// normal float32 unless an advantage does; and they don't read a second reference.
+// normal float32 unless an advantage does; they know the clip as a float32, and don't read a second
+// reference.
 static bool suits_kernels(const m2po_evaluation *job)
 {
   const m2po_config *const config = job->config;
   const double weight = fabs(job->weights.each);
   return config->surrogate == M2PO_IMPORTANCE_SAMPLING &&
-         config->log_ratio_clip <= M2PO_METRIC_CLIP && job->weights.sequence_tokens == NULL &&
-         (weight == 0 || weight > 0x1p-64) && weight <= 1 &&
+         config->log_ratio_clip <= M2PO_METRIC_CLIP &&
+         config->log_ratio_clip == (double)(float)config->log_ratio_clip &&
+         job->weights.sequence_tokens == NULL && (weight == 0 || weight > 0x1p-64) && weight <= 1 &&
          job->pair.reference == &job->batch.old_logprob && m2po_stage_fits(&job->batch, &job->pair);
 }
 

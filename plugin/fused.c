@@ -12,8 +12,7 @@
 
 #include <float.h>
 
-// ------------------------------------------------------------------------ by the separate
-// functions
+// ------------------------------------------------------------------------ by separate functions
 
 // What a selection writes into a report.
 static void copy_report(const rft_selection_report *found, rft_selection_report *report)

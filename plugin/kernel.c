@@ -73,21 +73,19 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula,
 {
   static const m2po_places none_open = {.count = 0};
   const m2po_block own = *block; // which no store can change
-  const floats minus_weight = every(-formula->weight);
   ready_tokens ready;
   words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
     const token_vector tokens = read(&own, i);
     squares = larger(squares, (words)(tokens.log_ratio * tokens.log_ratio));
     store(ready.log_ratio + i, tokens.log_ratio);
-    store(ready.factor + i, tokens.advantage * masked(nonzero_bytes(own.keep + i), minus_weight));
+    store(ready.advantage + i, tokens.advantage * masked(nonzero_bytes(own.keep + i), every(1.0F)));
   }
   valuation->plain = all_finite(squares);
-  valuation->sum = value(block, &ready, squares, &none_open, formula->log_ratio_clip, slopes);
+  valuation->sum = value(block, &ready, squares, &none_open, formula, slopes);
 }
 
-// -------------------------------------------------------------------------------- metrics, in
-// double
+// ------------------------------------------------------------------------------ metrics, in double
 
 typedef int64_t longs __attribute__((vector_size(VECTOR_BYTES)));
 

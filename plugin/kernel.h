@@ -19,12 +19,11 @@
 enum { M2PO_STREAM_ALIGNMENT = 64 };
 
 enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
-enum { M2PO_PLACES_AT_ONCE = 4 }; // of a word, which a kernel looks for
 
 /// Where tokens stand that are few.
 typedef struct m2po_places {
   int64_t count;
-  int16_t place[M2PO_BLOCK + M2PO_PLACES_AT_ONCE]; ///< [count], rising
+  int16_t place[M2PO_BLOCK]; ///< [count], rising
 } m2po_places;
 
 /// A whole block of float32 values.

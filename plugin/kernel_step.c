@@ -10,13 +10,13 @@
 
 // ------------------------------------------------------------------ with all that metrics tell
 
-SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *bracket, float weight,
-                              bool all, bool cuts, uint8_t *keep, ready_tokens *ready,
+SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *bracket, bool all,
+                              bool cuts, uint8_t *keep, ready_tokens *ready,
                               m2po_sighting *sighting)
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
-  const floats minus_weight = every(-weight);
+  const floats one = every(1.0F);
   running_totals totals = no_totals();
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
     words open[PACK_VECTORS];
@@ -31,7 +31,7 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
       open[v] = found.above_low & ~found.above_high;
       stays[v] = tokens.valid & ~found.above_high;
       store(ready->log_ratio + at, tokens.log_ratio);
-      store(ready->factor + at, tokens.advantage * unless(found.above_high, minus_weight));
+      store(ready->advantage + at, tokens.advantage * unless(found.above_high, one));
     }
     put_bits(sighting->glance.open, i, open);
     store_flags(keep + i, stays);
@@ -45,29 +45,27 @@ void m2po_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_
                bool all, const m2po_slopes *slopes, uint8_t *keep, m2po_sighting *sighting,
                m2po_valuation *valuation)
 {
-  const float weight = formula->weight;
   ready_tokens ready;
   words squares;
   if (all) {
-    squares = step_tokens(block, bracket, weight, true, true, keep, &ready, sighting);
+    squares = step_tokens(block, bracket, true, true, keep, &ready, sighting);
   } else if (cuts_at(bracket)) {
-    squares = step_tokens(block, bracket, weight, false, true, keep, &ready, sighting);
+    squares = step_tokens(block, bracket, false, true, keep, &ready, sighting);
   } else {
-    squares = step_tokens(block, bracket, weight, false, false, keep, &ready, sighting);
+    squares = step_tokens(block, bracket, false, false, keep, &ready, sighting);
   }
   valuation->plain = sighting->plain;
-  valuation->sum =
-      value(block, &ready, squares, &sighting->glance.open_places, formula->log_ratio_clip, slopes);
+  valuation->sum = value(block, &ready, squares, &sighting->glance.open_places, formula, slopes);
 }
 
 // ----------------------------------------------------------------- with what decides, no more
 
-SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *bracket, float weight,
-                              bool whole, uint8_t *keep, ready_tokens *ready, m2po_glance *glance)
+SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *bracket, bool whole,
+                              uint8_t *keep, ready_tokens *ready, m2po_glance *glance)
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
-  const floats minus_weight = every(-weight);
+  const floats one = every(1.0F);
   float below[M2PO_BLOCK];
   words constrained = {0};
   words stay = {0}; // less
@@ -94,7 +92,7 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
       stays[v] = tokens.valid & up_to_high;
       store(below + at, unless(above_low, constrained_square));
       store(ready->log_ratio + at, tokens.log_ratio);
-      store(ready->factor + at, tokens.advantage * masked(up_to_high, minus_weight));
+      store(ready->advantage + at, tokens.advantage * masked(up_to_high, one));
     }
     put_bits(glance->open, i, open);
     store_flags(keep + i, stays);
@@ -110,21 +108,19 @@ void m2po_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_
                const m2po_slopes *slopes, uint8_t *keep, m2po_glance *glance,
                m2po_valuation *valuation)
 {
-  const float weight = formula->weight;
   ready_tokens ready;
   const words squares = all_valid(block->mask)
-                            ? sift_tokens(block, bracket, weight, true, keep, &ready, glance)
-                            : sift_tokens(block, bracket, weight, false, keep, &ready, glance);
+                            ? sift_tokens(block, bracket, true, keep, &ready, glance)
+                            : sift_tokens(block, bracket, false, keep, &ready, glance);
   valuation->plain = all_finite(squares);
-  valuation->sum =
-      value(block, &ready, squares, &glance->open_places, formula->log_ratio_clip, slopes);
+  valuation->sum = value(block, &ready, squares, &glance->open_places, formula, slopes);
 }
 
 // --------------------------------------------------------------- where nothing seems to have to go
 
 /// Gives the bits of the largest squared log-ratios.
-SPECIALIZED words keep_tokens(const m2po_block *block, float weight, bool whole,
-                              ready_tokens *ready, m2po_glance *glance)
+SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, ready_tokens *ready,
+                              m2po_glance *glance)
 {
   const m2po_block own = *block; // which no store can change
   floats below[VECTORS] = {{0}};
@@ -142,7 +138,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, float weight, bool whole,
       constrained -= in;
       squares = larger(squares, (words)square);
       store(ready->log_ratio + at, tokens.log_ratio);
-      store(ready->factor + at, tokens.advantage * -weight);
+      store(ready->advantage + at, tokens.advantage);
     }
   }
   part_sums sums = {{{0}}};
@@ -159,11 +155,9 @@ void m2po_keep_all(const m2po_block *block, const m2po_formula *formula, const m
                    uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
 {
   ready_tokens ready;
-  const words squares = all_valid(block->mask)
-                            ? keep_tokens(block, formula->weight, true, &ready, glance)
-                            : keep_tokens(block, formula->weight, false, &ready, glance);
+  const words squares = all_valid(block->mask) ? keep_tokens(block, true, &ready, glance)
+                                               : keep_tokens(block, false, &ready, glance);
   keep_valid(block->mask, slopes->past_caches, keep);
   valuation->plain = all_finite(squares);
-  valuation->sum =
-      value(block, &ready, squares, &glance->open_places, formula->log_ratio_clip, slopes);
+  valuation->sum = value(block, &ready, squares, &glance->open_places, formula, slopes);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 // Of a part under construction; a finished one is cut down to what it holds.
-enum { PART_BYTES = 16384 };
+enum { PART_BYTES = 8192 };
 
 static int64_t bytes_of(const m2po_squares *part)
 {

@@ -15,7 +15,7 @@ typedef struct m2po_squares {
   struct m2po_squares *next; ///< later in token order, or NULL
   bool wide;                 ///< float64, else float32
   int64_t count;
-  int64_t equals_before; ///< once the cut is found: tokens at it in earlier parts
+  int64_t equals_before; ///< once a cut is found where some stay: tokens at it in earlier parts
   double values[];       ///< [count], or that many floats: finite, >= 0
 } m2po_squares;
 

@@ -49,7 +49,7 @@ typedef struct running_totals {
   words least_below; ///< bits, less 1: so those of 0 are the largest there are
   words constrained; ///< less, these too
   words above;
-  words sizes; ///< the largest squares
+  words sizes; ///< the largest bits of m, in sight also of the size of A
 } running_totals;
 
 static inline running_totals no_totals(void)
@@ -90,19 +90,20 @@ static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i,
 }
 
 /// Few bits of a word are set, most often: the first few are looked for in any case, so that there
-/// is no branch to guess.
+/// is no branch to guess. (Before a word there are at most as many places as positions.)
 static inline void find_places(const uint64_t bits[M2PO_BLOCK_WORDS], m2po_places *found)
 {
+  enum { AT_ONCE = 4 };
   int64_t before = 0;
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
     const int first = (int)word * M2PO_WORD_BITS;
     const int count = __builtin_popcountll(bits[word]);
     int16_t *const place = found->place + before;
     uint64_t left = bits[word];
-    for (int i = 0; i < M2PO_PLACES_AT_ONCE; ++i, left &= left - 1) {
+    for (int i = 0; i < AT_ONCE; ++i, left &= left - 1) {
       place[i] = (int16_t)(first + __builtin_ctzll(left | UINT64_C(1) << (M2PO_WORD_BITS - 1)));
     }
-    for (int i = M2PO_PLACES_AT_ONCE; i < count; ++i, left &= left - 1) {
+    for (int i = AT_ONCE; i < count; ++i, left &= left - 1) {
       place[i] = (int16_t)(first + __builtin_ctzll(left));
     }
     before += count;

@@ -14,7 +14,7 @@
 /// What a block's slopes are made of.
 typedef struct ready_tokens {
   float log_ratio[M2PO_BLOCK]; ///< finite; 0 where not valid
-  float factor[M2PO_BLOCK];    ///< -weight A; 0 where not valid or not kept
+  float advantage[M2PO_BLOCK]; ///< 0 or -0 where not valid or not kept
 } ready_tokens;
 
 /// Log-ratios up to this size are in the range of small_exponential.
@@ -62,11 +62,12 @@ typedef struct slope_places {
   float *past; ///< [M2PO_BLOCK], past the caches, too, or NULL
 } slope_places;
 
-/// Where the factor is 0 or -0 the slope is 0, and not -0.
-SPECIALIZED void put_slope(const slope_places *places, bool past, int64_t i, floats factor,
-                           floats ratio)
+/// -weight A r, in the order in which a small weight costs no bits of it; where A is 0 or -0 that
+/// is 0, and not -0.
+SPECIALIZED void put_slope(const slope_places *places, bool past, int64_t i, floats term,
+                           floats minus_weight)
 {
-  const floats slope = multiply_add(factor, ratio, every(0.0F));
+  const floats slope = multiply_add(term, minus_weight, every(0.0F));
   store(places->here + i, slope);
   if (past) {
     store_past_caches(places->past + i, slope);
@@ -81,26 +82,28 @@ static inline void fetch_rest(const m2po_block *block, int64_t i)
   fetch_flags(block->mask, i);
 }
 
-SPECIALIZED void value_near(const ready_tokens *ready, const slope_places *places, bool past,
-                            const m2po_block *block)
+SPECIALIZED void value_near(const ready_tokens *ready, float weight, const slope_places *places,
+                            bool past, const m2po_block *block)
 {
   const slope_places to = *places; // which no store can change
+  const floats minus_weight = every(-weight);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     fetch_rest(block, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const floats ratio = small_exponential(load(ready->log_ratio + at));
-      put_slope(&to, past, at, load(ready->factor + at), ratio);
+      put_slope(&to, past, at, load(ready->advantage + at) * ratio, minus_weight);
     }
   }
 }
 
 /// exp within 1 ulp of float32.
-SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests,
+SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests, float weight,
                            const slope_places *places, bool past, const m2po_block *block)
 {
   const slope_places to = *places; // which no store can change
+  const floats minus_weight = every(-weight);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     fetch_rest(block, i);
     EACH_VECTOR
@@ -108,7 +111,7 @@ SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests,
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const words fraction = (words)small_exponential(load(rests->r + at));
       const floats ratio = (floats)(fraction + (words)load(rests->power + at));
-      put_slope(&to, past, at, load(ready->factor + at), ratio);
+      put_slope(&to, past, at, load(ready->advantage + at) * ratio, minus_weight);
     }
   }
 }
@@ -129,11 +132,12 @@ static inline double sum_settled(float slope[M2PO_BLOCK], const m2po_places *ope
 }
 
 SPECIALIZED void put_slopes(const m2po_block *block, const ready_tokens *ready, words squares,
-                            float clip, const slope_places *places, bool past)
+                            const m2po_formula *formula, const slope_places *places, bool past)
 {
+  const float clip = formula->log_ratio_clip;
   const float near = clip < NEAR ? clip : NEAR;
   if (!any(squares >= (words)every(near * near))) {
-    value_near(ready, places, past, block); // the same bits
+    value_near(ready, formula->weight, places, past, block); // the same bits
     return;
   }
   reduced rests;
@@ -142,22 +146,23 @@ SPECIALIZED void put_slopes(const m2po_block *block, const ready_tokens *ready, 
   } else {
     reduce(ready->log_ratio, clip, false, &rests);
   }
-  value_far(ready, &rests, places, past, block);
+  value_far(ready, &rests, formula->weight, places, past, block);
 }
 
 /// Gives the sum of the slopes, which is the loss, without those that are `open`. `squares`: the
 /// bits of the largest squared log-ratios.
 SPECIALIZED double value(const m2po_block *block, const ready_tokens *ready, words squares,
-                         const m2po_places *open, float clip, const m2po_slopes *slopes)
+                         const m2po_places *open, const m2po_formula *formula,
+                         const m2po_slopes *slopes)
 {
   if (slopes->past_caches) {
     float copy[M2PO_BLOCK];
     const slope_places both = {copy, slopes->to};
-    put_slopes(block, ready, squares, clip, &both, true);
+    put_slopes(block, ready, squares, formula, &both, true);
     return sum_settled(copy, open);
   }
   const slope_places here = {slopes->to, NULL};
-  put_slopes(block, ready, squares, clip, &here, false);
+  put_slopes(block, ready, squares, formula, &here, false);
   return sum_settled(slopes->to, open);
 }
 

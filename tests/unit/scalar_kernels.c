@@ -152,8 +152,8 @@ static float slope_of(const token *it, bool kept, const m2po_formula *formula)
 {
   const float clip = formula->log_ratio_clip;
   const float clamped = it->log_ratio > clip ? clip : it->log_ratio < -clip ? -clip : it->log_ratio;
-  const float factor = it->advantage * (kept ? -formula->weight : 0.0F);
-  return fmaf(factor, exponential(clamped), 0.0F);
+  const float term = it->advantage * (kept ? 1.0F : 0.0F) * exponential(clamped);
+  return fmaf(term, -formula->weight, 0.0F);
 }
 
 void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float *slope,

@@ -221,3 +221,20 @@ Test(loss_metrics, a_log_ratio_at_the_clip_is_not_beyond_it)
   cr_expect_eq(metric(got.metrics, "log_ratio_clipped_tokens"), 2.0);
   cr_expect_eq(metric(got.metrics, "log_ratio_abs_max"), 0.75);
 }
+
+// 0.3 is less than its float32, which a log-ratio can be; how they are computed must not tell.
+Test(loss_metrics, a_clip_that_is_no_float32_is_the_same_for_all_dtypes)
+{
+  rft_instance *const instance = m2po_create("{\"log_ratio_clip\": 0.3}");
+  const double beyond = (double)0.3F;
+  const double one = 1.0;
+  const rft_dtype dtypes[] = {float32, float64};
+  for (int i = 0; i < 2; ++i) {
+    const rft_batch *const batch =
+        batch_new(tensor_1d(float32, 1, &beyond), tensor_1d(float32, 1, NULL), NULL,
+                  tensor_1d(dtypes[i], 1, &one), tensor_1d(bool8, 1, &one), NULL);
+    const double *const metrics = evaluate_ok(instance, batch, NULL, NULL, float32).metrics;
+    cr_expect_eq(metric(metrics, "log_ratio_clipped_tokens"), 1.0);
+    cr_expect(is_close(metric(metrics, "ratio_max"), exp(0.3), 1e-15));
+  }
+}
