@@ -68,7 +68,7 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
   const floats one = every(1.0F);
   float below[M2PO_BLOCK];
   words constrained = {0};
-  words stay = {0}; // less
+  words stay = {0}; // minus how many: a flag that is set is -1
   words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
     words open[PACK_VECTORS];

@@ -46,10 +46,10 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
 
 /// A sighting in progress, in each element.
 typedef struct running_totals {
-  words least_below; ///< bits, less 1: so those of 0 are the largest there are
-  words constrained; ///< less, these too
-  words above;
-  words sizes; ///< the largest bits of m, in sight also of the size of A
+  words least_below; ///< the smallest bits of m, minus 1: so those of 0 are larger than any
+  words constrained; ///< minus how many: a flag that is set is -1
+  words above;       ///< the same
+  words sizes;       ///< the largest bits of m, in sight also of the size of A
 } running_totals;
 
 static inline running_totals no_totals(void)
