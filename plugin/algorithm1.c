@@ -263,8 +263,7 @@ int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, bool wide,
     const int width = bits_of_step(&walk, collectives == NULL ? ALONE_BITS : SHARED_BITS);
     const int open = walk.shift - width;
     fill_bins(&walk, open, parts, bins);
-    const int64_t words =
-        ((int64_t)1 << (walk.shift - open)) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));
+    const int64_t words = ((int64_t)1 << width) * (int64_t)(sizeof bins[0] / sizeof(uint64_t));
     const int32_t code = m2po_reduce(collectives, &bins[0].count, words, error);
     if (code != RFT_OK) {
       return code;

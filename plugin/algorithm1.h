@@ -64,8 +64,8 @@ float m2po_candidate_bound(const m2po_rule *rule);
 /// Finds the cut among the candidates `parts` (NULL: none) of this rank and those of every other
 /// rank of `collectives` (or NULL). `kept` comes as the tokens of T that are no candidates, over
 /// all ranks, and leaves as all that are kept. `wide`: some rank has float64 squares. `bins` is
-/// scratch. Not everything may be affordable. Sets equals_before of the
-/// parts, where that matters. [collective]
+/// scratch. Not everything may be affordable. Sets equals_before of the parts, where that matters.
+/// [collective]
 int32_t m2po_find_cut(const m2po_rule *rule, m2po_squares *parts, bool wide,
                       const rft_collectives *collectives, m2po_bin bins[M2PO_BINS], m2po_kept *kept,
                       m2po_cut *cut, rft_error *error);

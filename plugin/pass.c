@@ -5,7 +5,6 @@
 
 #include "tally.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,6 @@
 
 #include "tally.h"
 
-#include <float.h>
 #include <math.h>
 #include <string.h>
 

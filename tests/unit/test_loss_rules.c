@@ -130,6 +130,17 @@ Test(loss_rules, the_clamp_passes_the_gradient_through)
   cr_expect(is_close(none.loss, exp(25), 1e-12));
 }
 
+// A times the weight is less than any normal float32, but not so the gradient.
+Test(loss_rules, a_small_weight_costs_no_bits_of_the_gradient)
+{
+  const rft_reduction tiny = {.struct_size = sizeof tiny, .valid_tokens = 1, .scale = 0x1p-13};
+  const double d = 20.0;
+  const double a = 0x1.234566p-120;
+  const rft_batch *const batch = batch_of(float32, 1, &d, &a);
+  const evaluation got = evaluate_ok(m2po_create("{}"), batch, NULL, &tiny, float32);
+  cr_expect(is_close(tensor_get(got.gradient, 0), -exp(20.0) * a * 0x1p-13, LOSS_TOLERANCE));
+}
+
 // ---------------------------------------------------------------------------------------- overflow
 
 static rft_error error_of(const rft_batch *batch, const char *config, rft_dtype gradient)
@@ -146,17 +157,6 @@ static void expect_parts(const rft_error *error, const char *a, const char *b)
 {
   cr_expect(strstr(error->message, a) != NULL, "no \"%s\" in: %s", a, error->message);
   cr_expect(strstr(error->message, b) != NULL, "no \"%s\" in: %s", b, error->message);
-}
-
-// A times the weight is less than any normal float32, but not so the gradient.
-Test(loss_rules, a_small_weight_costs_no_bits_of_the_gradient)
-{
-  const rft_reduction tiny = {.struct_size = sizeof tiny, .valid_tokens = 1, .scale = 0x1p-13};
-  const double d = 20.0;
-  const double a = 0x1.234566p-120;
-  const rft_batch *const batch = batch_of(float32, 1, &d, &a);
-  const evaluation got = evaluate_ok(m2po_create("{}"), batch, NULL, &tiny, float32);
-  cr_expect(is_close(tensor_get(got.gradient, 0), -exp(20.0) * a * 0x1p-13, LOSS_TOLERANCE));
 }
 
 Test(loss_rules, a_ratio_that_overflows_is_an_error_naming_the_token)
