@@ -21,12 +21,18 @@ typedef struct token_range {
   int64_t end;
   int64_t constrained;
   int64_t candidates;
-  m2po_tally over; ///< m of candidates
-  m2po_tally rest; ///< m of the other constrained tokens
+  m2po_exact over; ///< m of candidates
+  m2po_exact rest; ///< m of the other constrained tokens
   m2po_square_list squares;
   m2po_fault fault;
   bool out_of_memory;
 } token_range;
+
+// Those sums in progress, which would be much to hold for each range.
+typedef struct range_tallies {
+  m2po_tally over;
+  m2po_tally rest;
+} range_tallies;
 
 typedef struct gathering {
   const m2po_config *config;
@@ -106,16 +112,17 @@ static uint64_t pack(const double flags[M2PO_BLOCK], int64_t first)
   return word;
 }
 
-static bool add_candidate(token_range *range, double square, bool wide)
+static bool add_candidate(token_range *range, m2po_tally *over, double square, bool wide)
 {
-  m2po_tally_add(&range->over, square, wide);
+  m2po_tally_add(over, square, wide);
   ++range->candidates;
   range->out_of_memory = !m2po_squares_append(&range->squares, wide, square);
   return !range->out_of_memory;
 }
 
 // A block in double, which takes everything and says what is wrong.
-static bool read_block(const gathering *job, token_range *range, int64_t start, int64_t count)
+static bool read_block(const gathering *job, token_range *range, range_tallies *tallies,
+                       int64_t start, int64_t count)
 {
   const bool wide = job->pair.wide;
   token_block block;
@@ -132,8 +139,8 @@ static bool read_block(const gathering *job, token_range *range, int64_t start, 
   }
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     if (candidate[i] == 0) {
-      m2po_tally_add(&range->rest, block.square[i], wide);
-    } else if (!add_candidate(range, block.square[i], wide)) {
+      m2po_tally_add(&tallies->rest, block.square[i], wide);
+    } else if (!add_candidate(range, &tallies->over, block.square[i], wide)) {
       return false;
     }
   }
@@ -159,22 +166,23 @@ static int64_t list_candidates(const m2po_sighting *sighting, float squares[M2PO
   return count;
 }
 
-static bool add_candidates(const gathering *job, token_range *range, m2po_sighting *sighting)
+static bool add_candidates(const gathering *job, token_range *range, m2po_tally *over,
+                           m2po_sighting *sighting)
 {
   float squares[M2PO_BLOCK];
   const int64_t count = list_candidates(sighting, squares);
   if (count == 0) {
     return true;
   }
-  m2po_tally_add_over(&range->over, job->kernels, sighting);
+  m2po_tally_add_over(over, job->kernels, job->bracket.low, sighting);
   range->candidates += count;
   range->out_of_memory = !m2po_squares_append_floats(&range->squares, squares, count);
   return !range->out_of_memory;
 }
 
 // One block by the kernels. *done: they took it, and all that is left to do is in the result.
-static bool read_fast(const gathering *job, token_range *range, int64_t start, int64_t count,
-                      bool *done)
+static bool read_fast(const gathering *job, token_range *range, range_tallies *tallies,
+                      int64_t start, int64_t count, bool *done)
 {
   m2po_stage stage;
   m2po_block block;
@@ -189,29 +197,33 @@ static bool read_fast(const gathering *job, token_range *range, int64_t start, i
   }
   *done = true;
   range->constrained += sighting.glance.constrained;
-  m2po_tally_add_below(&range->rest, job->kernels, &sighting);
+  m2po_tally_add_below(&tallies->rest, job->kernels, &sighting);
   const int64_t word = start / M2PO_WORD_BITS;
   const size_t bytes = (size_t)((count + M2PO_WORD_BITS - 1) / M2PO_WORD_BITS) * sizeof(uint64_t);
   memcpy(job->gathered->valid + word, sighting.valid, bytes);
   memcpy(job->gathered->candidate + word, sighting.glance.open, bytes);
-  return add_candidates(job, range, &sighting);
+  return add_candidates(job, range, &tallies->over, &sighting);
 }
 
 static void read_range(void *context, int64_t index)
 {
   const gathering *const job = context;
   token_range *const range = &job->ranges[index];
+  range_tallies tallies = {.over = {{0}, {{0}}}};
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     const int64_t count = left < M2PO_BLOCK ? left : M2PO_BLOCK;
     bool done = false;
-    if (job->kernels != NULL && !read_fast(job, range, start, count, &done)) {
+    if (job->kernels != NULL && !read_fast(job, range, &tallies, start, count, &done)) {
       return;
     }
-    if (!done && !read_block(job, range, start, count)) {
+    if (!done && !read_block(job, range, &tallies, start, count)) {
       return;
     }
   }
+  m2po_tally_fold(&tallies.over, &range->over);
+  m2po_tally_fold(&tallies.rest, &range->rest);
+  m2po_squares_trim(&range->squares);
 }
 
 static int64_t count_sequences(const rft_batch_view *batch, const uint64_t *valid)
@@ -228,7 +240,7 @@ static int64_t count_sequences(const rft_batch_view *batch, const uint64_t *vali
   return sequences;
 }
 
-static int64_t divide_ranges(gathering *job, int64_t count, int64_t ranges)
+static int64_t divide_ranges(gathering *job, int64_t count, int64_t ranges, int64_t at_once)
 {
   const int64_t blocks = (count + M2PO_BLOCK - 1) / M2PO_BLOCK;
   const int64_t length = (blocks + ranges - 1) / ranges * M2PO_BLOCK;
@@ -236,6 +248,7 @@ static int64_t divide_ranges(gathering *job, int64_t count, int64_t ranges)
   for (int64_t start = 0; start < count; start += length) {
     job->ranges[used].start = start;
     job->ranges[used].end = start + length < count ? start + length : count;
+    job->ranges[used].squares = m2po_squares_begin(at_once);
     ++used;
   }
   return used;
@@ -252,9 +265,9 @@ static void add_totals(const gathering *job, int64_t ranges, m2po_totals *totals
   for (int64_t i = 0; i < ranges; ++i) {
     totals->constrained += job->ranges[i].constrained;
     totals->candidates += job->ranges[i].candidates;
-    m2po_tally_fold(&job->ranges[i].over, &totals->sum);
-    m2po_tally_fold(&job->ranges[i].rest, &totals->sum);
-    m2po_tally_fold(&job->ranges[i].rest, &totals->rest);
+    m2po_exact_add_exact(&totals->sum, &job->ranges[i].over);
+    m2po_exact_add_exact(&totals->sum, &job->ranges[i].rest);
+    m2po_exact_add_exact(&totals->rest, &job->ranges[i].rest);
   }
 }
 
@@ -288,11 +301,10 @@ static int32_t gather(const rft_instance *instance, gathering *job, m2po_square_
   if (job->ranges == NULL) {
     return out_of_memory(error);
   }
-  const int64_t ranges = divide_ranges(job, count, wanted);
+  const int64_t ranges = divide_ranges(job, count, wanted, m2po_threads(instance));
   m2po_parallel_for(instance, ranges, read_range, job);
-  m2po_square_list found = {NULL, NULL};
+  m2po_square_list found = m2po_squares_begin(1);
   for (int64_t i = 0; i < ranges; ++i) {
-    m2po_squares_trim(&job->ranges[i].squares);
     m2po_squares_join(&found, &job->ranges[i].squares);
   }
   const int32_t code = check_ranges(job, ranges, error);

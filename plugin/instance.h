@@ -15,6 +15,12 @@ struct rft_instance {
   const rft_parallel *parallel; ///< or NULL
 };
 
+/// How many bodies may run at once.
+static inline int64_t m2po_threads(const rft_instance *instance)
+{
+  return instance->parallel == NULL ? 1 : instance->parallel->threads;
+}
+
 /// body(context, i) for each i in [0, count), on the host's threads where it lends some.
 static inline void m2po_parallel_for(const rft_instance *instance, int64_t count,
                                      void (*body)(void *context, int64_t i), void *context)

@@ -47,6 +47,11 @@ static void sight(const m2po_block *block, const m2po_bracket *bracket, bool all
   }
 }
 
+static double sum(const float values[M2PO_BLOCK])
+{
+  return sum_up(values);
+}
+
 static double take(float values[M2PO_BLOCK], float least, float *largest_left)
 {
   part_sums sums = {{{0}}};
@@ -222,6 +227,7 @@ static void measure(const m2po_block *block, double clip, m2po_measures *measure
 
 const m2po_kernels M2PO_OF_TARGET(m2po_kernels_) = {.name = NAME_OF(M2PO_TARGET),
                                                     .sight = sight,
+                                                    .sum = sum,
                                                     .take = take,
                                                     .evaluate = evaluate,
                                                     .measure = measure,

@@ -87,6 +87,8 @@ typedef struct m2po_kernels {
   /// Which tokens are of T (`all`: every valid one), and where they stand to the bracket.
   void (*sight)(const m2po_block *block, const m2po_bracket *bracket, bool all,
                 m2po_sighting *sighting);
+  /// Adds up values in double, in any order: exact where every such sum is a double.
+  double (*sum)(const float values[M2PO_BLOCK]);
   /// Adds up the values that are at least `least` > 0 and leaves the others; *largest is theirs.
   double (*take)(float values[M2PO_BLOCK], float least, float *largest);
   void (*evaluate)(const m2po_block *block, const m2po_formula *formula, const m2po_slopes *slopes,

@@ -11,7 +11,7 @@
 // ------------------------------------------------------------------ with all that metrics tell
 
 SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *bracket, bool all,
-                              bool cuts, uint8_t *keep, ready_tokens *ready,
+                              bool cuts, const float *output, uint8_t *keep, ready_tokens *ready,
                               m2po_sighting *sighting)
 {
   const m2po_block own = *block; // which no store can change
@@ -24,6 +24,9 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
     EACH_PACKED
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      if (v % VECTORS == 0) {
+        fetch_output(output, at);
+      }
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
       note(sighting, &totals, &found, at, cuts);
@@ -46,13 +49,14 @@ void m2po_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_
                m2po_valuation *valuation)
 {
   ready_tokens ready;
+  const float *const output = output_of(slopes, &ready);
   words squares;
   if (all) {
-    squares = step_tokens(block, bracket, true, true, keep, &ready, sighting);
+    squares = step_tokens(block, bracket, true, true, output, keep, &ready, sighting);
   } else if (cuts_at(bracket)) {
-    squares = step_tokens(block, bracket, false, true, keep, &ready, sighting);
+    squares = step_tokens(block, bracket, false, true, output, keep, &ready, sighting);
   } else {
-    squares = step_tokens(block, bracket, false, false, keep, &ready, sighting);
+    squares = step_tokens(block, bracket, false, false, output, keep, &ready, sighting);
   }
   valuation->plain = sighting->plain;
   valuation->sum = value(block, &ready, squares, &sighting->glance.open_places, formula, slopes);
@@ -61,7 +65,8 @@ void m2po_step(const m2po_block *block, const m2po_bracket *bracket, const m2po_
 // ----------------------------------------------------------------- with what decides, no more
 
 SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *bracket, bool whole,
-                              uint8_t *keep, ready_tokens *ready, m2po_glance *glance)
+                              const float *output, uint8_t *keep, ready_tokens *ready,
+                              m2po_glance *glance)
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
@@ -78,6 +83,7 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       if (v % VECTORS == 0) {
         fetch_floats(own.policy, at);
+        fetch_output(output, at);
       }
       const token_vector tokens = whole ? read_whole(&own, at) : read(&own, at);
       const words in = along(tokens.log_ratio, tokens.advantage);
@@ -109,9 +115,10 @@ void m2po_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_
                m2po_valuation *valuation)
 {
   ready_tokens ready;
+  const float *const output = output_of(slopes, &ready);
   const words squares = all_valid(block->mask)
-                            ? sift_tokens(block, bracket, true, keep, &ready, glance)
-                            : sift_tokens(block, bracket, false, keep, &ready, glance);
+                            ? sift_tokens(block, bracket, true, output, keep, &ready, glance)
+                            : sift_tokens(block, bracket, false, output, keep, &ready, glance);
   valuation->plain = all_finite(squares);
   valuation->sum = value(block, &ready, squares, &glance->open_places, formula, slopes);
 }
@@ -119,8 +126,8 @@ void m2po_sift(const m2po_block *block, const m2po_bracket *bracket, const m2po_
 // --------------------------------------------------------------- where nothing seems to have to go
 
 /// Gives the bits of the largest squared log-ratios.
-SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, ready_tokens *ready,
-                              m2po_glance *glance)
+SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, const float *output,
+                              ready_tokens *ready, m2po_glance *glance)
 {
   const m2po_block own = *block; // which no store can change
   floats below[VECTORS] = {{0}};
@@ -128,6 +135,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, ready_tokens 
   words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     fetch_floats(own.policy, i);
+    fetch_output(output, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
@@ -155,8 +163,9 @@ void m2po_keep_all(const m2po_block *block, const m2po_formula *formula, const m
                    uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
 {
   ready_tokens ready;
-  const words squares = all_valid(block->mask) ? keep_tokens(block, true, &ready, glance)
-                                               : keep_tokens(block, false, &ready, glance);
+  const float *const output = output_of(slopes, &ready);
+  const words squares = all_valid(block->mask) ? keep_tokens(block, true, output, &ready, glance)
+                                               : keep_tokens(block, false, output, &ready, glance);
   keep_valid(block->mask, slopes->past_caches, keep);
   valuation->plain = all_finite(squares);
   valuation->sum = value(block, &ready, squares, &glance->open_places, formula, slopes);

@@ -19,13 +19,20 @@ struct m2po_range {
   int64_t above_count;
   int64_t open_count;
   double rounded_below; ///< sum of m below the bracket where it isn't exact, else 0
-  m2po_tally below;
-  m2po_tally over; ///< inside the bracket and above it
-  m2po_tally open;
+  m2po_exact below;
+  m2po_exact over; ///< inside the bracket and above it
+  m2po_exact open;
   m2po_square_list squares; ///< of the open tokens
   const m2po_squares *first;
   bool given_up; ///< this batch is for the general code
 };
+
+// Sums of m in progress, which would be much to hold for each range.
+typedef struct range_tallies {
+  m2po_tally below;
+  m2po_tally over;
+  m2po_tally open;
+} range_tallies;
 
 // ------------------------------------------------------------------------------------- one block
 
@@ -38,7 +45,7 @@ typedef struct block_job {
   m2po_sighting sighting; ///< its glance at least
 } block_job;
 
-static void step(const m2po_pass *pass, m2po_range *range, block_job *job)
+static void step(const m2po_pass *pass, range_tallies *tallies, block_job *job)
 {
   const m2po_evaluation *const evaluation = &pass->evaluation;
   const m2po_kernels *const kernels = evaluation->kernels;
@@ -48,9 +55,9 @@ static void step(const m2po_pass *pass, m2po_range *range, block_job *job)
   if (!sighting->plain) {
     return; // nor is the valuation
   }
-  m2po_tally_add_below(&range->below, kernels, sighting);
+  m2po_tally_add_below(&tallies->below, kernels, sighting);
   if (sighting->glance.above_count != 0 || sighting->glance.open_places.count != 0) {
-    m2po_tally_add_over(&range->over, kernels, sighting);
+    m2po_tally_add_over(&tallies->over, kernels, pass->bracket.low, sighting);
   }
 }
 
@@ -69,7 +76,7 @@ static void glance_at(const m2po_pass *pass, m2po_range *range, block_job *job)
 }
 
 // Of a block whose m are all finite.
-static bool collect_open(m2po_range *range, const block_job *job)
+static bool collect_open(m2po_range *range, m2po_tally *tally, const block_job *job)
 {
   const m2po_block *const block = &job->block;
   const m2po_places *const open = &job->sighting.glance.open_places;
@@ -82,13 +89,14 @@ static bool collect_open(m2po_range *range, const block_job *job)
     squares[i] = d * d;
     finite = finite && isfinite(block->advantages[at]);
   }
-  m2po_tally_add_floats(&range->open, squares, count);
+  m2po_tally_add_floats(tally, squares, count);
   range->open_count += count;
   return finite && m2po_squares_append_floats(&range->squares, squares, count);
 }
 
 // False: not by this way.
-static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t count)
+static bool do_block(m2po_pass *pass, m2po_range *range, range_tallies *tallies, int64_t start,
+                     int64_t count)
 {
   const m2po_evaluation *const evaluation = &pass->evaluation;
   uint8_t *const mask = (uint8_t *)pass->mask.data + start;
@@ -104,7 +112,7 @@ static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t 
     return false;
   }
   if (pass->exact) {
-    step(pass, range, &job);
+    step(pass, tallies, &job);
   } else {
     glance_at(pass, range, &job);
   }
@@ -112,7 +120,7 @@ static bool do_block(m2po_pass *pass, m2po_range *range, int64_t start, int64_t 
   range->above_count += job.sighting.glance.above_count;
   if (!m2po_evaluation_take(evaluation, &job.block, start, count, job.slopes.to, &job.valuation,
                             part) ||
-      !collect_open(range, &job)) {
+      !collect_open(range, &tallies->open, &job)) {
     return false;
   }
   if (job.keep == keep_copy) {
@@ -127,16 +135,21 @@ static void do_range(void *context, int64_t index)
 {
   m2po_pass *const pass = context;
   m2po_range *const range = &pass->ranges[index];
+  range_tallies tallies = {.over = {{0}, {{0}}}};
   for (int64_t start = range->start; start < range->end; start += M2PO_BLOCK) {
     const int64_t left = range->end - start;
     if (start % M2PO_CHUNK == 0) {
       pass->evaluation.parts[start / M2PO_CHUNK] = (m2po_part){.measures = m2po_measures_none()};
     }
-    if (!do_block(pass, range, start, left < M2PO_BLOCK ? left : M2PO_BLOCK)) {
+    if (!do_block(pass, range, &tallies, start, left < M2PO_BLOCK ? left : M2PO_BLOCK)) {
       range->given_up = true;
       return;
     }
   }
+  m2po_tally_fold(&tallies.below, &range->below);
+  m2po_tally_fold(&tallies.over, &range->over);
+  m2po_tally_fold(&tallies.open, &range->open);
+  m2po_squares_trim(&range->squares);
   if (pass->evaluation.streams) {
     pass->evaluation.kernels->fence();
   }
@@ -154,10 +167,16 @@ static double loss_in_double(const m2po_evaluation *evaluation, int64_t start, i
   return loss;
 }
 
-// The open positions of a chunk. Their memory, which later ones have pushed out of the caches, is
-// asked for as they are found.
-static int64_t find_open(const m2po_pass *pass, int64_t start, int64_t end,
-                         int64_t positions[M2PO_CHUNK])
+// The open positions of a chunk.
+typedef struct open_chunk {
+  int64_t start;
+  int64_t end;
+  int64_t count;
+  int16_t place[M2PO_CHUNK]; ///< [count], from `start` on
+} open_chunk;
+
+// Their memory, which later ones have pushed out of the caches, is asked for as they are found.
+static void find_open(const m2po_pass *pass, int64_t start, int64_t end, open_chunk *found)
 {
   const float *const slopes = pass->evaluation.slopes;
   const uint8_t *const mask = pass->mask.data;
@@ -168,49 +187,64 @@ static int64_t find_open(const m2po_pass *pass, int64_t start, int64_t end,
       const int64_t position = word + __builtin_ctzll(open);
       __builtin_prefetch(slopes + position, 1);
       __builtin_prefetch(mask + position, 1);
-      positions[count++] = position;
+      found->place[count++] = (int16_t)(position - start);
     }
   }
-  return count;
+  found->start = start;
+  found->end = end;
+  found->count = count;
 }
 
 // Dropped ones lose their gradient. Gives the loss of the kept ones. No branch, which would be
 // taken at random.
-static double settle_tokens(const m2po_pass *pass, const int64_t *positions, int64_t count,
-                            m2po_cut_reader *reader)
+static double settle_tokens(const m2po_pass *pass, const open_chunk *chunk, m2po_cut_reader *reader)
 {
-  float *const slopes = pass->evaluation.slopes;
-  uint8_t *const mask = pass->mask.data;
+  float *const slopes = pass->evaluation.slopes + chunk->start;
+  uint8_t *const mask = (uint8_t *)pass->mask.data + chunk->start;
   double loss = 0.0;
-  for (int64_t i = 0; i < count; ++i) {
+  for (int64_t i = 0; i < chunk->count; ++i) {
+    const int16_t at = chunk->place[i];
     const bool stays = m2po_cut_keeps_next(&pass->cut, reader);
-    const float choice[2] = {0.0F, slopes[positions[i]]};
-    slopes[positions[i]] = choice[stays];
-    mask[positions[i]] = stays;
+    const float choice[2] = {0.0F, slopes[at]};
+    slopes[at] = choice[stays];
+    mask[at] = stays;
     loss += (double)choice[stays];
   }
   return loss;
 }
 
+static int64_t end_of_chunk(const m2po_range *range, int64_t start)
+{
+  return start + M2PO_CHUNK < range->end ? start + M2PO_CHUNK : range->end;
+}
+
+static void settle_chunk(const m2po_pass *pass, const open_chunk *chunk, m2po_cut_reader *reader)
+{
+  const m2po_evaluation *const evaluation = &pass->evaluation;
+  double *const loss = &evaluation->parts[chunk->start / M2PO_CHUNK].measures.loss;
+  *loss += evaluation->correction * settle_tokens(pass, chunk, reader);
+  if (evaluation->few && isfinite(*loss)) { // not a term that overflows float32
+    *loss = loss_in_double(evaluation, chunk->start, chunk->end);
+  }
+}
+
 static void settle_range(void *context, int64_t index)
 {
   const m2po_pass *const pass = context;
-  const m2po_evaluation *const evaluation = &pass->evaluation;
   const m2po_range *const range = &pass->ranges[index];
-  if (range->open_count == 0 && !evaluation->few) {
+  if (range->open_count == 0 && !pass->evaluation.few) {
     return;
   }
   m2po_cut_reader reader = m2po_cut_reader_at(range->first);
-  int64_t positions[M2PO_CHUNK];
-  for (int64_t start = range->start; start < range->end; start += M2PO_CHUNK) {
-    const int64_t end = start + M2PO_CHUNK < range->end ? start + M2PO_CHUNK : range->end;
-    double *const loss = &evaluation->parts[start / M2PO_CHUNK].measures.loss;
-    const int64_t count = find_open(pass, start, end, positions);
-    *loss += evaluation->correction * settle_tokens(pass, positions, count, &reader);
-    if (evaluation->few && isfinite(*loss)) { // not a term that overflows float32
-      *loss = loss_in_double(evaluation, start, end);
-    }
+  open_chunk chunks[2]; // one to settle, and the next, whose memory is on its way
+  int current = 0;
+  find_open(pass, range->start, end_of_chunk(range, range->start), &chunks[current]);
+  for (int64_t next = range->start + M2PO_CHUNK; next < range->end; next += M2PO_CHUNK) {
+    find_open(pass, next, end_of_chunk(range, next), &chunks[1 - current]);
+    settle_chunk(pass, &chunks[current], &reader);
+    current = 1 - current;
   }
+  settle_chunk(pass, &chunks[current], &reader);
 }
 
 // ------------------------------------------------------------------------------------- all ranges
@@ -253,10 +287,9 @@ static bool add_ranges(m2po_pass *pass, range_sums *sums, m2po_square_list *squa
     sums->above_count += range->above_count;
     sums->up_to_high.count += range->open_count;
     rounded += range->rounded_below;
-    m2po_tally_fold(&range->below, &sums->below.sum);
-    m2po_tally_fold(&range->open, &sums->up_to_high.sum);
-    m2po_tally_fold(&range->over, &sums->over);
-    m2po_squares_trim(&range->squares);
+    m2po_exact_add_exact(&sums->below.sum, &range->below);
+    m2po_exact_add_exact(&sums->up_to_high.sum, &range->open);
+    m2po_exact_add_exact(&sums->over, &range->over);
     range->first = range->squares.first;
     m2po_squares_join(squares, &range->squares);
   }
@@ -319,11 +352,12 @@ static m2po_outcome find_cut(m2po_pass *pass, const range_sums *sums, m2po_squar
   return least == TOO_DEAR ? M2PO_CUT_ELSEWHERE : find_cut_inside(pass, sums, squares, kept);
 }
 
-static bool divide(m2po_pass *pass, int64_t threads)
+static bool divide(const rft_instance *instance, m2po_pass *pass)
 {
   const int64_t count = pass->evaluation.batch.count;
   const int64_t wanted = 1 + count / LEAST_RANGE;
-  const int64_t most = wanted < threads ? wanted : threads;
+  const int64_t useful = instance->parallel == NULL ? 1 : MOST_RANGES;
+  const int64_t most = wanted < useful ? wanted : useful;
   const int64_t length = (pass->evaluation.chunks + most - 1) / most * M2PO_CHUNK;
   pass->ranges = calloc((size_t)most, sizeof pass->ranges[0]);
   pass->open = malloc((size_t)(count / M2PO_BLOCK + 1) * M2PO_BLOCK / 8);
@@ -335,8 +369,22 @@ static bool divide(m2po_pass *pass, int64_t threads)
     m2po_range *const range = &pass->ranges[pass->range_count++];
     range->start = start;
     range->end = start + length < count ? start + length : count;
+    range->squares = m2po_squares_begin(m2po_threads(instance));
   }
   return true;
+}
+
+// Few open tokens are settled before another thread has woken up, where there is no more to do.
+static void settle(const rft_instance *instance, m2po_pass *pass, int64_t open_count)
+{
+  enum { WORTH_A_THREAD = 8192 };
+  if (open_count >= WORTH_A_THREAD || pass->evaluation.few) {
+    m2po_parallel_for(instance, pass->range_count, settle_range, pass);
+    return;
+  }
+  for (int64_t i = 0; i < pass->range_count; ++i) {
+    settle_range(pass, i);
+  }
 }
 
 static m2po_outcome run(const rft_instance *instance, m2po_pass *pass, m2po_square_list *squares,
@@ -352,7 +400,7 @@ static m2po_outcome run(const rft_instance *instance, m2po_pass *pass, m2po_squa
     return outcome;
   }
   pass->evaluation.keep = pass->mask; // written by now, but for the open tokens of a range
-  m2po_parallel_for(instance, pass->range_count, settle_range, pass);
+  settle(instance, pass, sums.up_to_high.count - sums.below.count);
   found->constrained = sums.constrained;
   found->sum = sums.below.sum;
   m2po_exact_add_exact(&found->sum, &sums.over);
@@ -361,10 +409,9 @@ static m2po_outcome run(const rft_instance *instance, m2po_pass *pass, m2po_squa
 
 m2po_outcome m2po_pass_run(const rft_instance *instance, m2po_pass *pass, m2po_found *found)
 {
-  m2po_square_list squares = {NULL, NULL};
-  const m2po_outcome outcome = divide(pass, instance->parallel == NULL ? 1 : MOST_RANGES)
-                                   ? run(instance, pass, &squares, found)
-                                   : M2PO_NO_PASS;
+  m2po_square_list squares = m2po_squares_begin(1);
+  const m2po_outcome outcome =
+      divide(instance, pass) ? run(instance, pass, &squares, found) : M2PO_NO_PASS;
   m2po_squares_free(&squares);
   free(pass->ranges);
   free(pass->open);

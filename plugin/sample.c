@@ -16,18 +16,16 @@ enum {
   FIRST_LOOK = 2 // blocks
 };
 
-// Squares over the bound are counted by size: 64 bins from one power of two to the next.
+#define STANDARD_ERRORS 3.0
+
+// Squares over the bound are counted by size: 64 bins from one power of two to the next. What is
+// over all bins is counted in the last as if it were not.
 enum { BIN_SHIFT = 17, BINS = 1024 };
 
-typedef struct square_bin {
-  double count;
-  double sum;
-  double sum_of_squares;
-} square_bin;
-
 typedef struct square_sample {
-  square_bin bins[BINS]; ///< the first: up to the bound, which are kept whatever comes
-  int32_t bound;         ///< as bits, which sort as the floats do
+  int32_t bound;          ///< as bits, which sort as the floats do
+  int32_t counts[BINS];   ///< the first: up to the bound, which are kept whatever comes
+  double sum_up_to_bound; ///< of the first
 } square_sample;
 
 static int32_t bits_of(float value)
@@ -47,28 +45,50 @@ static float top_of(const square_sample *sample, int64_t bin)
   return value;
 }
 
-static void add_square(square_sample *sample, float square)
-{
-  const int64_t bin = 1 + ((bits_of(square) - sample->bound - 1) >> BIN_SHIFT);
-  square_bin *const at = &sample->bins[bin < BINS ? bin : BINS - 1];
-  const double m = (double)square;
-  at->count += 1;
-  at->sum += m;
-  at->sum_of_squares += m * m;
-}
-
 // What kernels saw of a block: all of T, and that m is over the bound where the bit says so.
 static void add_block(square_sample *sample, const m2po_sighting *sighting)
 {
-  int64_t over = 0;
+  int32_t over = 0;
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
     for (uint64_t open = sighting->glance.open[word]; open != 0; open &= open - 1) {
-      add_square(sample, sighting->over[word * M2PO_WORD_BITS + __builtin_ctzll(open)]);
+      const float square = sighting->over[word * M2PO_WORD_BITS + __builtin_ctzll(open)];
+      const int32_t bin = 1 + ((bits_of(square) - sample->bound - 1) >> BIN_SHIFT);
+      ++sample->counts[bin < BINS ? bin : BINS - 1];
       ++over;
     }
   }
-  sample->bins[0].count += (double)(sighting->glance.constrained - over);
-  sample->bins[0].sum += sighting->glance.below_sum;
+  sample->counts[0] += (int32_t)sighting->glance.constrained - over;
+  sample->sum_up_to_bound += sighting->glance.below_sum;
+}
+
+// Of the smallest squares of a sample.
+typedef struct square_moments {
+  double count;
+  double sum;
+  double sum_of_squares; ///< at most
+} square_moments;
+
+static void add_bin(square_moments *all, const square_sample *sample, int64_t bin)
+{
+  const double count = (double)sample->counts[bin];
+  const double top = (double)top_of(sample, bin);
+  const double sum =
+      bin == 0 ? sample->sum_up_to_bound : count * (((double)top_of(sample, bin - 1) + top) / 2);
+  all->count += count;
+  all->sum += sum;
+  all->sum_of_squares += sum * top;
+}
+
+// Is the mean so small that nothing will have to go, so that more of a sample tells nothing more?
+static bool is_far_below(const square_sample *sample, double threshold)
+{
+  square_moments all = {0};
+  for (int64_t bin = 0; bin < BINS; ++bin) {
+    if (sample->counts[bin] != 0) {
+      add_bin(&all, sample, bin);
+    }
+  }
+  return all.sum < threshold / 4 * all.count;
 }
 
 // A number in [0, bound) that depends on `index` in no simple way.
@@ -78,16 +98,11 @@ static int64_t scatter(int64_t index, int64_t bound)
   return (int64_t)((mixed >> 32) % (uint64_t)bound);
 }
 
-// Is the mean so small that nothing will have to go, so that more of a sample tells nothing more?
-static bool is_far_below(const square_sample *sample, double threshold)
+// Where runs are: a multiple of RUN, so that one takes no more cache lines than it has to.
+static int64_t start_of_run(int64_t index, int64_t stretch)
 {
-  double count = 0;
-  double sum = 0;
-  for (int64_t i = 0; i < BINS; ++i) {
-    count += sample->bins[i].count;
-    sum += sample->bins[i].sum;
-  }
-  return sum < threshold / 4 * count;
+  const int64_t start = index * stretch + scatter(index, stretch - RUN);
+  return start - start % RUN;
 }
 
 // What is wrong in a block is found later: here it is only left out.
@@ -107,8 +122,10 @@ static void read_sample(const rft_instance *instance, const m2po_source *source,
     bool good = true;
     for (int64_t r = 0; r < RUNS; ++r) {
       const int64_t index = r * blocks + b; // every block has runs from all over the batch
-      const int64_t start = index * stretch + scatter(index, stretch - RUN);
-      good = m2po_stage_copy(source, start, RUN, r * RUN, &stage) && good;
+      if (b + 1 < blocks) {
+        m2po_stage_fetch(source, start_of_run(index + 1, stretch), RUN);
+      }
+      good = m2po_stage_copy(source, start_of_run(index, stretch), RUN, r * RUN, &stage) && good;
     }
     const m2po_block block = m2po_stage_block(&stage);
     instance->kernels->sight(&block, &bracket, all, &sighting);
@@ -119,17 +136,17 @@ static void read_sample(const rft_instance *instance, const m2po_source *source,
       break;
     }
   }
-  // At most: what no square is above.
-  sample->bins[0].sum_of_squares = sample->bins[0].sum * (double)bound;
 }
 
-// By how much the mean of so many more could differ from theirs: four standard errors, and a little
-// for what tokens of one sequence have in common.
-static double doubt(const square_bin *all, double threshold)
+// Would so many more surely be on the same side of the budget, their sum of m being this far from
+// it? Surely: by some standard errors, and a little for the width of a bin and for what tokens of
+// one sequence have in common. More of them leave more tokens open; fewer, and the cut is missed
+// more often, for a second pass.
+static bool is_sure(const square_moments *all, double distance, double budget)
 {
-  const double mean = all->sum / all->count;
-  const double variance = all->sum_of_squares / all->count - mean * mean;
-  return 4.0 * sqrt(fmax(variance, 0.0) / all->count) + threshold / 512;
+  const double left = distance - budget / 128;
+  const double spread = all->sum_of_squares - all->sum * all->sum / all->count; // n times variance
+  return left >= 0 && left * left >= STANDARD_ERRORS * STANDARD_ERRORS * spread;
 }
 
 m2po_guess m2po_guess_cut(const rft_instance *instance, const m2po_rule *rule,
@@ -137,27 +154,23 @@ m2po_guess m2po_guess_cut(const rft_instance *instance, const m2po_rule *rule,
 {
   const float bound = m2po_candidate_bound(rule);
   m2po_guess guess = {isinf(rule->threshold), {.low = bound, .high = FLT_MAX}};
-  if (source->batch->count < LEAST_COUNT || !(bound >= 0) || isinf(bound)) {
+  if (guess.keeps_all || source->batch->count < LEAST_COUNT || !(bound >= 0)) {
     return guess;
   }
-  m2po_bracket *const bracket = &guess.bracket;
   square_sample sample = {.bound = bits_of(bound)};
   read_sample(instance, source, bound, &sample);
-  square_bin all = {0};
-  for (int64_t i = 0; i < BINS; ++i) {
-    const square_bin *const bin = &sample.bins[i];
-    if (bin->count == 0) {
+  square_moments all = {0};
+  for (int64_t bin = 0; bin < BINS; ++bin) {
+    if (sample.counts[bin] == 0) {
       continue;
     }
-    all = (square_bin){all.count + bin->count, all.sum + bin->sum,
-                       all.sum_of_squares + bin->sum_of_squares};
-    const double mean = all.sum / all.count;
-    const double margin = doubt(&all, rule->threshold);
-    guess.keeps_all = mean + margin <= rule->threshold;
+    add_bin(&all, &sample, bin);
+    const double budget = rule->threshold * all.count;
+    guess.keeps_all = is_sure(&all, budget - all.sum, budget);
     if (guess.keeps_all) {
-      bracket->low = top_of(&sample, i);
-    } else if (mean - margin > rule->threshold) {
-      bracket->high = top_of(&sample, i);
+      guess.bracket.low = top_of(&sample, bin);
+    } else if (is_sure(&all, all.sum - budget, budget)) {
+      guess.bracket.high = top_of(&sample, bin);
       break;
     }
   }

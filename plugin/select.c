@@ -44,6 +44,7 @@ int32_t m2po_selection_begin(const rft_instance *instance, rft_selection **selec
   }
   made->instance = instance;
   made->rule = m2po_rule_of(&instance->config);
+  made->squares = m2po_squares_begin(1);
   made->failure.struct_size = sizeof made->failure;
   *selection = made;
   return RFT_OK;

@@ -6,8 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Of a part under construction; a finished one is cut down to what it holds.
-enum { PART_BYTES = 8192 };
+// The last part of a list has room to spare: the first ones are small. Later ones are larger, so
+// that their headers are little beside them, but not so large that all lists that grow at the same
+// time have much to spare.
+enum { LEAST_BYTES = 8192, MOST_BYTES = 65536, MOST_SPARE = 262144 };
+
+m2po_square_list m2po_squares_begin(int64_t at_once)
+{
+  const int64_t fair = at_once < 1 ? MOST_SPARE : MOST_SPARE / at_once / LEAST_BYTES * LEAST_BYTES;
+  const int64_t most = fair < MOST_BYTES ? fair : MOST_BYTES;
+  return (m2po_square_list){.most_bytes = most > LEAST_BYTES ? most : LEAST_BYTES};
+}
 
 static int64_t bytes_of(const m2po_squares *part)
 {
@@ -16,7 +25,9 @@ static int64_t bytes_of(const m2po_squares *part)
 
 static bool add_part(m2po_square_list *list, bool wide)
 {
-  m2po_squares *const part = malloc(sizeof *part + PART_BYTES);
+  const int64_t wanted = (1 + list->parts / 16) * LEAST_BYTES;
+  const int64_t bytes = wanted < list->most_bytes ? wanted : list->most_bytes;
+  m2po_squares *const part = malloc(sizeof *part + (size_t)bytes);
   if (part == NULL) {
     return false;
   }
@@ -27,12 +38,14 @@ static bool add_part(m2po_square_list *list, bool wide)
     list->last->next = part;
   }
   list->last = part;
+  list->room = bytes / (int64_t)(wide ? sizeof(double) : sizeof(float));
+  ++list->parts;
   return true;
 }
 
 bool m2po_squares_append(m2po_square_list *list, bool wide, double value)
 {
-  if ((list->last == NULL || bytes_of(list->last) == PART_BYTES) && !add_part(list, wide)) {
+  if (list->room == 0 && !add_part(list, wide)) {
     return false;
   }
   m2po_squares *const part = list->last;
@@ -41,21 +54,21 @@ bool m2po_squares_append(m2po_square_list *list, bool wide, double value)
   } else {
     ((float *)(void *)part->values)[part->count++] = (float)value;
   }
+  --list->room;
   return true;
 }
 
 bool m2po_squares_append_floats(m2po_square_list *list, const float *squares, int64_t count)
 {
-  enum { MOST = PART_BYTES / sizeof(float) };
   while (count > 0) {
-    if ((list->last == NULL || list->last->count == MOST) && !add_part(list, false)) {
+    if (list->room == 0 && !add_part(list, false)) {
       return false;
     }
     m2po_squares *const part = list->last;
-    const int64_t room = MOST - part->count;
-    const int64_t length = count < room ? count : room;
+    const int64_t length = count < list->room ? count : list->room;
     memcpy((float *)(void *)part->values + part->count, squares, (size_t)length * sizeof(float));
     part->count += length;
+    list->room -= length;
     squares += length;
     count -= length;
   }
@@ -76,6 +89,7 @@ void m2po_squares_trim(m2po_square_list *list)
   if (smaller != NULL) {
     *link = smaller;
     list->last = smaller;
+    list->room = 0;
   }
 }
 
@@ -90,7 +104,9 @@ void m2po_squares_join(m2po_square_list *list, m2po_square_list *tail)
     list->last->next = tail->first;
   }
   list->last = tail->last;
-  *tail = (m2po_square_list){NULL, NULL};
+  list->parts += tail->parts;
+  list->room = tail->room;
+  *tail = (m2po_square_list){.most_bytes = tail->most_bytes};
 }
 
 void m2po_squares_free(m2po_square_list *list)
@@ -100,5 +116,5 @@ void m2po_squares_free(m2po_square_list *list)
     free(list->first);
     list->first = next;
   }
-  list->last = NULL;
+  *list = (m2po_square_list){.most_bytes = list->most_bytes};
 }

@@ -22,7 +22,13 @@ typedef struct m2po_squares {
 typedef struct m2po_square_list {
   m2po_squares *first; ///< NULL where empty
   m2po_squares *last;
+  int64_t parts;
+  int64_t room;       ///< for so many more in the last part
+  int64_t most_bytes; ///< of a part
 } m2po_square_list;
+
+/// An empty list, one of so many that grow at the same time.
+m2po_square_list m2po_squares_begin(int64_t at_once);
 
 /// The values of a part that is not wide.
 static inline const float *m2po_squares_narrow(const m2po_squares *squares)

@@ -89,6 +89,24 @@ bool m2po_stage_copy(const m2po_source *source, int64_t start, int64_t count, in
   return copy_flags(&source->batch->mask, source->mask, start, count, stage->mask + at);
 }
 
+// Of an array, or NULL.
+static void fetch(const void *array, int64_t start, int64_t end)
+{
+  enum { LINE = 64 };
+  for (int64_t byte = start; array != NULL && byte < end; byte += LINE) {
+    __builtin_prefetch((const char *)array + byte);
+  }
+}
+
+void m2po_stage_fetch(const m2po_source *source, int64_t start, int64_t count)
+{
+  const int64_t size = sizeof(float);
+  fetch(source->policy, start * size, (start + count) * size);
+  fetch(source->reference, start * size, (start + count) * size);
+  fetch(source->advantages, start * size, (start + count) * size);
+  fetch(source->mask, start, start + count);
+}
+
 m2po_block m2po_stage_block(const m2po_stage *stage)
 {
   return (m2po_block){stage->policy, stage->reference, stage->advantages, stage->mask, stage->mask};

@@ -48,6 +48,9 @@ bool m2po_stage_load(const m2po_source *source, int64_t start, int64_t count, m2
 bool m2po_stage_copy(const m2po_source *source, int64_t start, int64_t count, int64_t at,
                      m2po_stage *stage);
 
+/// Asks for the memory of such positions, where a stage can be loaded from memory that lies flat.
+void m2po_stage_fetch(const m2po_source *source, int64_t start, int64_t count);
+
 /// The block that was copied to a stage.
 m2po_block m2po_stage_block(const m2po_stage *stage);
 

@@ -93,7 +93,7 @@ static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i,
 /// is no branch to guess. (Before a word there are at most as many places as positions.)
 static inline void find_places(const uint64_t bits[M2PO_BLOCK_WORDS], m2po_places *found)
 {
-  enum { AT_ONCE = 4 };
+  enum { AT_ONCE = 2 };
   int64_t before = 0;
   for (int64_t word = 0; word < M2PO_BLOCK_WORDS; ++word) {
     const int first = (int)word * M2PO_WORD_BITS;

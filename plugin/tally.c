@@ -80,19 +80,26 @@ static void add_in_spans(m2po_tally *tally, const m2po_kernels *kernels, float s
   }
 }
 
-void m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting)
+// `sum`: of the squares, as it came about in a double. None is below `least` but 0.
+static void add_squares(m2po_tally *tally, const m2po_kernels *kernels, double sum, float least,
+                        float squares[M2PO_BLOCK])
 {
-  const float least = sighting->least_below;
-  if (least > 0 && sighting->glance.below_sum < ldexp((double)power_below(least, 0), EXACT_RANGE)) {
-    add_exactly(tally, sighting->glance.below_sum);
+  if (least > 0 && sum < ldexp((double)power_below(least, 0), EXACT_RANGE)) {
+    add_exactly(tally, sum);
   } else {
-    add_in_spans(tally, kernels, sighting->below);
+    add_in_spans(tally, kernels, squares);
   }
 }
 
-void m2po_tally_add_over(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting)
+void m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting)
 {
-  add_in_spans(tally, kernels, sighting->over);
+  add_squares(tally, kernels, sighting->glance.below_sum, sighting->least_below, sighting->below);
+}
+
+void m2po_tally_add_over(m2po_tally *tally, const m2po_kernels *kernels, float low,
+                         m2po_sighting *sighting)
+{
+  add_squares(tally, kernels, kernels->sum(sighting->over), low, sighting->over);
 }
 
 void m2po_tally_fold(const m2po_tally *tally, m2po_exact *sum)

@@ -26,8 +26,10 @@ void m2po_tally_add_floats(m2po_tally *tally, const float *squares, int64_t coun
 /// Adds what a block has below a bracket. [plain sightings alone]
 void m2po_tally_add_below(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting);
 
-/// Adds what it has inside the bracket and above. Both may leave zeros in the sighting.
-void m2po_tally_add_over(m2po_tally *tally, const m2po_kernels *kernels, m2po_sighting *sighting);
+/// Adds what it has inside the bracket, whose low end is `low`, and above. Both may leave zeros in
+/// the sighting.
+void m2po_tally_add_over(m2po_tally *tally, const m2po_kernels *kernels, float low,
+                         m2po_sighting *sighting);
 
 /// sum += tally.
 void m2po_tally_fold(const m2po_tally *tally, m2po_exact *sum);

@@ -60,12 +60,19 @@ static inline void fetch_flags(const uint8_t block[M2PO_BLOCK], int64_t i)
   }
 }
 
+/// What will be written for token `i` of a block and those after it.
+static inline void fetch_output(const float output[M2PO_BLOCK], int64_t i)
+{
+  fetch(output, i * (int64_t)sizeof(float));
+}
+
 static inline double sum_up(const float values[M2PO_BLOCK])
 {
+  enum { AT_ONCE = 2 * LANES, HALVES = 2 * HALF_VECTORS };
   part_sums sums = {{{0}}};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    for (int64_t half = 0; half < HALF_VECTORS; ++half) {
-      sums.part[half] += widen(values + i + half * VECTOR_DOUBLES);
+  for (int64_t i = 0; i < M2PO_BLOCK; i += AT_ONCE) {
+    for (int64_t half = 0; half < HALVES; ++half) {
+      sums.part[half % HALF_VECTORS] += widen(values + i + half * VECTOR_DOUBLES);
     }
   }
   return total(&sums);

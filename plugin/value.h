@@ -43,17 +43,28 @@ SPECIALIZED void reduce(const float x[M2PO_BLOCK], float clip, bool clamps, redu
 {
   const floats most = every(clip);
   const floats least = every(-clip);
-  for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
-    const floats any_size = load(x + i);
-    const floats clamped = clamps ? largest_of(least, smallest_of(most, any_size)) : any_size;
-    // Adding 1.5 * 2^23 rounds to an integer, k, and leaves it in the low bits. ln 2 comes in two
-    // parts, the first of few bits, so that k times it is exact.
-    const floats shifted = multiply_add(clamped, every(0x1.715476p0F), every(0x1.8p23F));
-    const floats k = shifted - 0x1.8p23F;
-    const floats rest = multiply_add(k, every(-0x1.62e400p-1F), clamped);
-    store(rests->r + i, multiply_add(k, every(-0x1.7f7d1cp-20F), rest));
-    store(rests->power + i, (floats)((words)shifted << 23)); // k, in the place of the exponent
+  for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
+    EACH_PACKED
+    {
+      const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      const floats any_size = load(x + at);
+      const floats clamped = clamps ? largest_of(least, smallest_of(most, any_size)) : any_size;
+      // Adding 1.5 * 2^23 rounds to an integer, k, and leaves it in the low bits. ln 2 comes in two
+      // parts, the first of few bits, so that k times it is exact.
+      const floats shifted = multiply_add(clamped, every(0x1.715476p0F), every(0x1.8p23F));
+      const floats k = shifted - 0x1.8p23F;
+      const floats rest = multiply_add(k, every(-0x1.62e400p-1F), clamped);
+      store(rests->r + at, multiply_add(k, every(-0x1.7f7d1cp-20F), rest));
+      store(rests->power + at, (floats)((words)shifted << 23)); // k, in the place of the exponent
+    }
   }
+}
+
+/// The memory of slopes that are to be written to it, for the loops before to ask for; past the
+/// caches none is needed: something that they have.
+static inline const float *output_of(const m2po_slopes *slopes, const ready_tokens *ready)
+{
+  return slopes->past_caches ? ready->log_ratio : slopes->to;
 }
 
 /// Where slopes are put.
@@ -86,9 +97,10 @@ SPECIALIZED void value_near(const ready_tokens *ready, float weight, const slope
                             bool past, const m2po_block *block)
 {
   const slope_places to = *places; // which no store can change
+  const m2po_block own = *block;
   const floats minus_weight = every(-weight);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_rest(block, i);
+    fetch_rest(&own, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
@@ -103,9 +115,10 @@ SPECIALIZED void value_far(const ready_tokens *ready, const reduced *rests, floa
                            const slope_places *places, bool past, const m2po_block *block)
 {
   const slope_places to = *places; // which no store can change
+  const m2po_block own = *block;
   const floats minus_weight = every(-weight);
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    fetch_rest(block, i);
+    fetch_rest(&own, i);
     EACH_VECTOR
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;

@@ -300,6 +300,8 @@ static void take(rng *r, const tokens *memory, digest *d)
     values[i] = square <= FLT_MAX ? square : 0.0F;
   }
   const float least = float_of((uint32_t)(1 + rng_below(r, 254)) << 23);
+  const double all = kernels->sum(values);
+  put(d, "all", &all, sizeof all);
   float largest;
   const double sum = kernels->take(values, least, &largest);
   put(d, "sum", &sum, sizeof sum);

@@ -119,6 +119,15 @@ void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all
   sighting->glance.below_sum = total(&below);
 }
 
+double scalar_sum(const float values[M2PO_BLOCK])
+{
+  part_sums sums = {{0}};
+  for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
+    sums.part[i % SUM_PARTS] += (double)values[i];
+  }
+  return total(&sums);
+}
+
 double scalar_take(float values[M2PO_BLOCK], float least, float *largest)
 {
   part_sums sums = {{0}};

@@ -11,6 +11,7 @@
 
 void scalar_sight(const m2po_block *block, const m2po_bracket *bracket, bool all,
                   m2po_sighting *sighting);
+double scalar_sum(const float values[M2PO_BLOCK]);
 double scalar_take(float values[M2PO_BLOCK], float least, float *largest);
 void scalar_evaluate(const m2po_block *block, const m2po_formula *formula, float *slope,
                      m2po_valuation *valuation);

@@ -326,7 +326,7 @@ static void check_blocks(const m2po_kernels *kernels)
   free(memory);
 }
 
-static void check_take(const m2po_kernels *kernels)
+static void check_sums(const m2po_kernels *kernels)
 {
   for (uint64_t seed = 0; seed < BLOCKS; ++seed) {
     rng r = {seed};
@@ -339,6 +339,8 @@ static void check_take(const m2po_kernels *kernels)
     }
     const float picked = values[rng_below(&r, M2PO_BLOCK)];
     const float least = picked > 0 ? picked : 0x1p-149F;
+    cr_assert(kernels->sum(values) == scalar_sum(values), "%s, seed %d: sum of all", kernels->name,
+              (int)seed);
     float left;
     float right_left;
     const double sum = kernels->take(values, least, &left);
@@ -400,7 +402,7 @@ static void check_tally(const m2po_kernels *kernels)
     kernels->sight(&block, &bracket, true, &sighting);
     if (sighting.plain) {
       m2po_tally_add_below(&tally_below, kernels, &sighting);
-      m2po_tally_add_over(&tally_over, kernels, &sighting);
+      m2po_tally_add_over(&tally_over, kernels, bracket.low, &sighting);
       check_exact(what, &tally_below, &below);
       check_exact(what, &tally_over, &over);
     }
@@ -414,7 +416,7 @@ static void check_target(const char *name)
     cr_skip_test("this processor has no %s", name);
   }
   check_blocks(kernels);
-  check_take(kernels);
+  check_sums(kernels);
   check_tally(kernels);
 }
 
