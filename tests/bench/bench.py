@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 import torch
 
+import fullest
 import growth
 import orders
 import report
@@ -31,7 +32,7 @@ from progress import Progress
 class Plan:
     rounds: dict[int, int]  #: by number of tokens
     threads: tuple[int, ...]
-    more: bool  #: orders and growth
+    more: bool  #: orders, growth and the fullest batch
 
     def available_threads(self) -> list[int]:
         cores = len(os.sched_getaffinity(0))
@@ -64,22 +65,24 @@ def main(mode: str, directory: pathlib.Path) -> int:
         for plugin in plugins:
             print("", *report.table(cases[-len(REGIMES) :], plugin.threads), sep="\n", flush=True)
 
-    in_orders = grown = None
+    in_orders = grown = full = None
     if plan.more:
         progress.begin("orders")
         in_orders = orders.measure(plugins[0], progress.step)
         progress.end()
         print("", *report.orders_table(in_orders), sep="\n", flush=True)
         grown = growth.measure(plugins[0], progress.begin, progress.step)
+        progress.begin("memory")
+        full = fullest.measure(plugins)
     progress.end()
 
     lines = list(report.scaling(cases))
     if lines:
         print("", *lines, sep="\n")
-    line, within = report.memory(cases)
+    line, within = report.memory(cases if full is None else [*cases, full])
     print("", line, sep="\n")
     results = directory / "results.json"
-    results.write_text(report.as_json(cases, in_orders, grown))
+    results.write_text(report.as_json(cases, in_orders, grown, full))
     print(f"\n{os.path.relpath(results)}")
     if grown is not None:
         print(os.path.relpath(growth.plot(grown, directory)))

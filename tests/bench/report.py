@@ -169,7 +169,10 @@ def _row(case: Case, row: Row) -> dict[str, Any]:
 
 
 def as_json(
-    cases: Sequence[Case], orders: dict[str, Contender] | None, growth: Growth | None
+    cases: Sequence[Case],
+    orders: dict[str, Contender] | None,
+    growth: Growth | None,
+    full: Case | None,
 ) -> str:
     document: dict[str, Any] = {
         "machine": machine(),
@@ -191,4 +194,18 @@ def as_json(
             {"tokens": tokens, "rows": [_timed(c) for c in contenders]}
             for tokens, contenders in growth.items()
         ]
+    if full is not None:
+        document["fullest"] = {
+            "tokens": full.tokens,
+            "regime": full.regime,
+            "rows": [
+                {
+                    "name": row.contender.name,
+                    "threads": row.contender.threads,
+                    "extra_bytes": row.extra_bytes,
+                    "allowed_bytes": row.allowed_bytes,
+                }
+                for row in full.rows
+            ],
+        }
     return json.dumps(document, indent=1) + "\n"
