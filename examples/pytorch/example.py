@@ -112,6 +112,8 @@ def main() -> None:
             print(
                 f"update {number:3}  reward {reward:.2f}  {m2}  dropped {dropped:.1%}", flush=True
             )
+    if group is not None:
+        dist.destroy_process_group()  # its threads must not outlive the process
 
 
 if __name__ == "__main__":
