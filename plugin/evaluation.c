@@ -151,7 +151,7 @@ m2po_slopes m2po_evaluation_place(const m2po_evaluation *evaluation, int64_t sta
     return (m2po_slopes){copy, false};
   }
   float *const to = evaluation->slopes + start;
-  return (m2po_slopes){to, evaluation->streams && (uintptr_t)to % M2PO_STREAM_ALIGNMENT == 0};
+  return (m2po_slopes){to, evaluation->streams && (uintptr_t)to % M2PO_LINE == 0};
 }
 
 static void store_slopes(const m2po_evaluation *job, int64_t start, int64_t count,

@@ -16,18 +16,22 @@ SPECIALIZED void sight_tokens(const m2po_block *block, const m2po_bracket *brack
   const m2po_bracket bounds = bounds_of(bracket);
   running_totals totals = no_totals();
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
-    words valid[PACK_VECTORS];
-    words open[PACK_VECTORS];
+    flags valid[PACK_VECTORS];
+    flags open[PACK_VECTORS];
     EACH_PACKED
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      if (v % VECTORS == 0) {
+        fetch_floats(own.policy, at);
+        fetch_rest(&own, at);
+      }
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
       note(sighting, &totals, &found, at, cuts);
       totals.sizes = larger(totals.sizes, (words)found.square);
       totals.sizes = larger(totals.sizes, size_bits(tokens.advantage));
       valid[v] = tokens.valid;
-      open[v] = found.above_low & ~found.above_high;
+      open[v] = but_not(found.above_low, found.above_high);
     }
     put_bits(sighting->valid, i, valid);
     put_bits(sighting->glance.open, i, open);
@@ -56,12 +60,11 @@ static double take(float values[M2PO_BLOCK], float least, float *largest_left)
 {
   part_sums sums = {{{0}}};
   words most = {0};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
-    EACH_VECTOR
-    {
+  for (int64_t i = 0; i < M2PO_BLOCK; i += SUM_PARTS) {
+    for (int v = 0; v < SUM_PARTS / VECTOR_FLOATS; ++v) {
       float *const address = values + i + (int64_t)v * VECTOR_FLOATS;
       const floats value = load(address);
-      const words taken = value >= least;
+      const flags taken = up_to(every(least), value);
       const floats left = unless(taken, value);
       add(&sums, v, masked(taken, value));
       store(address, left);
@@ -79,12 +82,20 @@ static void evaluate(const m2po_block *block, const m2po_formula *formula,
   static const m2po_places none_open = {.count = 0};
   const m2po_block own = *block; // which no store can change
   ready_tokens ready;
+  const float *const output = output_of(slopes, &ready);
   words squares = {0};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
-    const token_vector tokens = read(&own, i);
-    squares = larger(squares, (words)(tokens.log_ratio * tokens.log_ratio));
-    store(ready.log_ratio + i, tokens.log_ratio);
-    store(ready.advantage + i, tokens.advantage * masked(nonzero_bytes(own.keep + i), every(1.0F)));
+  for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
+    fetch_floats(own.policy, i);
+    fetch_flags(own.keep, i);
+    fetch_output(output, i);
+    EACH_VECTOR
+    {
+      const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
+      const token_vector tokens = read(&own, at);
+      squares = larger(squares, (words)(tokens.log_ratio * tokens.log_ratio));
+      store(ready.log_ratio + at, tokens.log_ratio);
+      store(ready.advantage + at, times_flag(tokens.advantage, nonzero_bytes(own.keep + at)));
+    }
   }
   valuation->plain = all_finite(squares);
   valuation->sum = value(block, &ready, squares, &none_open, formula, slopes);
@@ -120,8 +131,8 @@ static void find_wide_ratios(const float x[M2PO_BLOCK], wide_ratios *ratios)
 
 /// What is measured of a block in float32, in each element.
 typedef struct running_measures {
-  words valid;
-  words beyond; ///< log-ratios that are clamped
+  flag_count valid;
+  flag_count beyond; ///< log-ratios that are clamped
   words sizes;
   floats largest;  ///< d
   floats smallest; ///< d
@@ -148,7 +159,7 @@ static float extreme(floats values, float sign)
 static void conclude_measures(const running_measures *all, const wide_sums *sums,
                               m2po_measures *measures)
 {
-  const int64_t tokens = sum_of(all->valid);
+  const int64_t tokens = counted(all->valid);
   if (tokens == 0) {
     return; // no token has an extreme
   }
@@ -159,7 +170,7 @@ static void conclude_measures(const running_measures *all, const wide_sums *sums
                                .ratio_sum = sums->ratio,
                                .k1_sum = sums->k1,
                                .k3_sum = sums->k3,
-                               .log_ratio_clipped = (double)sum_of(all->beyond),
+                               .log_ratio_clipped = (double)counted(all->beyond),
                                .log_ratio_abs_max = (double)size,
                                .ratio_max = m2po_exp((double)extreme(all->largest, 1.0F)),
                                .ratio_min = m2po_exp((double)extreme(all->smallest, -1.0F))};
@@ -177,14 +188,13 @@ static running_measures clamp_tokens(const m2po_block *block, float clip, clampe
   const m2po_block own = *block; // which no store can change
   const floats most = every(clip);
   const floats least = every(-clip);
-  const words bound = size_bits(most);
   running_measures all = {.largest = least, .smallest = most};
   for (int64_t i = 0; i < M2PO_BLOCK; i += VECTOR_FLOATS) {
     const token_vector tokens = read(&own, i);
     const words size = size_bits(tokens.log_ratio);
     const floats d = smallest_of(most, largest_of(least, tokens.log_ratio));
-    all.valid -= tokens.valid;
-    all.beyond -= size > bound;
+    count_flags(&all.valid, tokens.valid);
+    count_flags(&all.beyond, above((floats)size, most));
     all.sizes = larger(all.sizes, size);
     all.largest = largest_of(all.largest, d + unless(tokens.valid, least));
     all.smallest = smallest_of(all.smallest, d + unless(tokens.valid, most));
@@ -199,14 +209,14 @@ static wide_sums add_wide(const clamped_tokens *clamped, const wide_ratios *rati
   part_sums ratio = {{{0}}};
   part_sums k1 = {{{0}}};
   part_sums k3 = {{{0}}};
-  for (int64_t i = 0; i < WIDE_VECTORS; i += HALF_VECTORS) {
-    for (int half = 0; half < HALF_VECTORS; ++half) {
-      const int64_t at = (i + half) * VECTOR_DOUBLES;
+  for (int64_t i = 0; i < WIDE_VECTORS; i += SUM_VECTORS) {
+    for (int v = 0; v < SUM_VECTORS; ++v) {
+      const int64_t at = (i + v) * VECTOR_DOUBLES;
       const doubles d = widen(clamped->log_ratio + at);
-      const doubles r = ratios->value[i + half];
-      ratio.part[half] += r * widen(clamped->valid + at);
-      k1.part[half] -= d;
-      k3.part[half] += r - 1.0 - d; // 0 where not valid, as d is
+      const doubles r = ratios->value[i + v];
+      ratio.part[v] += r * widen(clamped->valid + at);
+      k1.part[v] -= d;
+      k3.part[v] += r - 1.0 - d; // 0 where not valid, as d is
     }
   }
   return (wide_sums){total(&ratio), total(&k1), total(&k3)};

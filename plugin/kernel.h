@@ -16,7 +16,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { M2PO_STREAM_ALIGNMENT = 64 };
+enum { M2PO_LINE = 64 }; // bytes of a cache line
+
+/// Of arrays that code for smaller vectors makes for kernels: so that no vector lies across lines.
+#define M2PO_ALIGNED _Alignas(M2PO_LINE)
 
 enum { M2PO_WORD_BITS = 64, M2PO_BLOCK_WORDS = M2PO_BLOCK / M2PO_WORD_BITS };
 
@@ -55,10 +58,10 @@ typedef struct m2po_glance {
 /// All that a selection may want to know.
 typedef struct m2po_sighting {
   m2po_glance glance;
-  uint64_t valid[M2PO_BLOCK_WORDS]; ///< a bit a position; step alone does not set them
-  float below[M2PO_BLOCK];          ///< m of the tokens of T below the bracket, 0 elsewhere
-  float over[M2PO_BLOCK];           ///< m of the others of T, 0 elsewhere
-  float least_below;                ///< the smallest that is not 0; 0 where none is
+  uint64_t valid[M2PO_BLOCK_WORDS];     ///< a bit a position; step alone does not set them
+  M2PO_ALIGNED float below[M2PO_BLOCK]; ///< m of the tokens of T below the bracket, 0 elsewhere
+  M2PO_ALIGNED float over[M2PO_BLOCK];  ///< m of the others of T, 0 elsewhere
+  float least_below;                    ///< the smallest that is not 0; 0 where none is
   bool plain; ///< m and A of every valid token are finite; of step: as in a valuation
 } m2po_sighting;
 
@@ -78,8 +81,8 @@ typedef struct m2po_valuation {
 /// Where the slopes of a block go.
 typedef struct m2po_slopes {
   float *to;        ///< [M2PO_BLOCK]: -weight A r of valid, kept tokens; 0 elsewhere
-  bool past_caches; ///< it is M2PO_STREAM_ALIGNMENT aligned, a mask that is written beside it, too,
-                    ///< and neither to be read by another thread before `fence` has been called
+  bool past_caches; ///< it is M2PO_LINE aligned, a mask that is written beside it, too, and neither
+                    ///< to be read by another thread before `fence` has been called
 } m2po_slopes;
 
 typedef struct m2po_kernels {

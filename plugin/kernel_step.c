@@ -16,25 +16,25 @@ SPECIALIZED words step_tokens(const m2po_block *block, const m2po_bracket *brack
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
-  const floats one = every(1.0F);
   running_totals totals = no_totals();
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
-    words open[PACK_VECTORS];
-    words stays[PACK_VECTORS];
+    flags open[PACK_VECTORS];
+    flags stays[PACK_VECTORS];
     EACH_PACKED
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       if (v % VECTORS == 0) {
+        fetch_floats(own.policy, at);
         fetch_output(output, at);
       }
       const token_vector tokens = read(&own, at);
       const standing found = stand(&tokens, &bounds, all, cuts);
       note(sighting, &totals, &found, at, cuts);
       totals.sizes = larger(totals.sizes, (words)found.square);
-      open[v] = found.above_low & ~found.above_high;
-      stays[v] = tokens.valid & ~found.above_high;
+      open[v] = but_not(found.above_low, found.above_high);
+      stays[v] = but_not(tokens.valid, found.above_high);
       store(ready->log_ratio + at, tokens.log_ratio);
-      store(ready->advantage + at, tokens.advantage * unless(found.above_high, one));
+      store(ready->advantage + at, times_flag(tokens.advantage, (flags)~found.above_high));
     }
     put_bits(sighting->glance.open, i, open);
     store_flags(keep + i, stays);
@@ -70,14 +70,13 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
 {
   const m2po_block own = *block; // which no store can change
   const m2po_bracket bounds = bounds_of(bracket);
-  const floats one = every(1.0F);
   float below[M2PO_BLOCK];
-  words constrained = {0};
-  words stay = {0}; // minus how many: a flag that is set is -1
+  flag_count constrained = {0};
+  flag_count stay = {0};
   words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += PACK) {
-    words open[PACK_VECTORS];
-    words stays[PACK_VECTORS];
+    flags open[PACK_VECTORS];
+    flags stays[PACK_VECTORS];
     EACH_PACKED
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
@@ -86,27 +85,27 @@ SPECIALIZED words sift_tokens(const m2po_block *block, const m2po_bracket *brack
         fetch_output(output, at);
       }
       const token_vector tokens = whole ? read_whole(&own, at) : read(&own, at);
-      const words in = along(tokens.log_ratio, tokens.advantage);
+      const flags in = along(tokens.log_ratio, tokens.advantage);
       const floats square = tokens.log_ratio * tokens.log_ratio;
       const floats constrained_square = masked(in, square);
-      const words above_low = constrained_square > bounds.low;
-      const words up_to_high = constrained_square <= bounds.high;
-      constrained -= in;
-      stay += up_to_high;
+      const flags above_low = above(constrained_square, every(bounds.low));
+      const flags up_to_high = up_to(constrained_square, every(bounds.high));
+      count_flags(&constrained, in);
+      count_flags(&stay, up_to_high);
       squares = larger(squares, (words)square);
-      open[v] = above_low & up_to_high;
-      stays[v] = tokens.valid & up_to_high;
+      open[v] = both(above_low, up_to_high);
+      stays[v] = both(tokens.valid, up_to_high);
       store(below + at, unless(above_low, constrained_square));
       store(ready->log_ratio + at, tokens.log_ratio);
-      store(ready->advantage + at, tokens.advantage * masked(up_to_high, one));
+      store(ready->advantage + at, times_flag(tokens.advantage, up_to_high));
     }
     put_bits(glance->open, i, open);
     store_flags(keep + i, stays);
   }
   find_places(glance->open, &glance->open_places);
   glance->below_sum = sum_up(below);
-  glance->constrained = sum_of(constrained);
-  glance->above_count = M2PO_BLOCK + sum_of(stay);
+  glance->constrained = counted(constrained);
+  glance->above_count = M2PO_BLOCK - counted(stay);
   return squares;
 }
 
@@ -131,7 +130,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, const float *
 {
   const m2po_block own = *block; // which no store can change
   floats below[VECTORS] = {{0}};
-  words constrained = {0};
+  flag_count constrained = {0};
   words squares = {0};
   for (int64_t i = 0; i < M2PO_BLOCK; i += LANES) {
     fetch_floats(own.policy, i);
@@ -140,10 +139,10 @@ SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, const float *
     {
       const int64_t at = i + (int64_t)v * VECTOR_FLOATS;
       const token_vector tokens = whole ? read_whole(&own, at) : read(&own, at);
-      const words in = along(tokens.log_ratio, tokens.advantage);
+      const flags in = along(tokens.log_ratio, tokens.advantage);
       const floats square = tokens.log_ratio * tokens.log_ratio;
       below[v] += masked(in, square);
-      constrained -= in;
+      count_flags(&constrained, in);
       squares = larger(squares, (words)square);
       store(ready->log_ratio + at, tokens.log_ratio);
       store(ready->advantage + at, tokens.advantage);
@@ -154,7 +153,7 @@ SPECIALIZED words keep_tokens(const m2po_block *block, bool whole, const float *
   memset(glance->open, 0, sizeof glance->open);
   glance->open_places.count = 0;
   glance->below_sum = total(&sums);
-  glance->constrained = sum_of(constrained);
+  glance->constrained = counted(constrained);
   glance->above_count = 0;
   return squares;
 }

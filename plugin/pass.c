@@ -11,6 +11,10 @@
 
 enum { MOST_RANGES = 64, LEAST_RANGE = 4 * M2PO_CHUNK };
 
+// Where a batch, of which no metrics are wanted, or open tokens are fewer, all is done before
+// another thread has woken up.
+enum { LEAST_SHARED = 32 * M2PO_CHUNK, LEAST_SHARED_OPEN = 2048 };
+
 // The part of the micro-batch that one body of parallel_for does: whole chunks.
 struct m2po_range {
   int64_t start;
@@ -107,7 +111,7 @@ static bool do_block(m2po_pass *pass, m2po_range *range, range_tallies *tallies,
   block_job job;
   job.slopes = m2po_evaluation_place(evaluation, start, count, slope_copy);
   job.keep = count == M2PO_BLOCK ? mask : keep_copy;
-  job.slopes.past_caches &= (uintptr_t)mask % M2PO_STREAM_ALIGNMENT == 0;
+  job.slopes.past_caches &= (uintptr_t)mask % M2PO_LINE == 0;
   if (!m2po_stage_load(&evaluation->source, start, count, &stage, &job.block)) {
     return false;
   }
@@ -146,8 +150,10 @@ static void do_range(void *context, int64_t index)
       return;
     }
   }
-  m2po_tally_fold(&tallies.below, &range->below);
-  m2po_tally_fold(&tallies.over, &range->over);
+  if (pass->exact) {
+    m2po_tally_fold(&tallies.below, &range->below);
+    m2po_tally_fold(&tallies.over, &range->over);
+  }
   m2po_tally_fold(&tallies.open, &range->open);
   m2po_squares_trim(&range->squares);
   if (pass->evaluation.streams) {
@@ -287,9 +293,11 @@ static bool add_ranges(m2po_pass *pass, range_sums *sums, m2po_square_list *squa
     sums->above_count += range->above_count;
     sums->up_to_high.count += range->open_count;
     rounded += range->rounded_below;
-    m2po_exact_add_exact(&sums->below.sum, &range->below);
+    if (pass->exact) {
+      m2po_exact_add_exact(&sums->below.sum, &range->below);
+      m2po_exact_add_exact(&sums->over, &range->over);
+    }
     m2po_exact_add_exact(&sums->up_to_high.sum, &range->open);
-    m2po_exact_add_exact(&sums->over, &range->over);
     range->first = range->squares.first;
     m2po_squares_join(squares, &range->squares);
   }
@@ -356,7 +364,8 @@ static bool divide(const rft_instance *instance, m2po_pass *pass)
 {
   const int64_t count = pass->evaluation.batch.count;
   const int64_t wanted = 1 + count / LEAST_RANGE;
-  const int64_t useful = instance->parallel == NULL ? 1 : MOST_RANGES;
+  const bool shared = instance->parallel != NULL && (pass->exact || count >= LEAST_SHARED);
+  const int64_t useful = shared ? MOST_RANGES : 1;
   const int64_t most = wanted < useful ? wanted : useful;
   const int64_t length = (pass->evaluation.chunks + most - 1) / most * M2PO_CHUNK;
   pass->ranges = calloc((size_t)most, sizeof pass->ranges[0]);
@@ -374,11 +383,9 @@ static bool divide(const rft_instance *instance, m2po_pass *pass)
   return true;
 }
 
-// Few open tokens are settled before another thread has woken up, where there is no more to do.
 static void settle(const rft_instance *instance, m2po_pass *pass, int64_t open_count)
 {
-  enum { WORTH_A_THREAD = 8192 };
-  if (open_count >= WORTH_A_THREAD || pass->evaluation.few) {
+  if (open_count >= LEAST_SHARED_OPEN || pass->evaluation.few) {
     m2po_parallel_for(instance, pass->range_count, settle_range, pass);
     return;
   }

@@ -91,11 +91,11 @@ static bool is_far_below(const square_sample *sample, double threshold)
   return all.sum < threshold / 4 * all.count;
 }
 
-// A number in [0, bound) that depends on `index` in no simple way.
+// A number in [0, bound), bound < 2^32, that depends on `index` in no simple way.
 static int64_t scatter(int64_t index, int64_t bound)
 {
   const uint64_t mixed = ((uint64_t)index + 1) * UINT64_C(0x9E3779B97F4A7C15);
-  return (int64_t)((mixed >> 32) % (uint64_t)bound);
+  return (int64_t)((mixed >> 32) * (uint64_t)bound >> 32);
 }
 
 // Where runs are: a multiple of RUN, so that one takes no more cache lines than it has to.

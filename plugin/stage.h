@@ -12,11 +12,11 @@
 
 /// The copies of one block.
 typedef struct m2po_stage {
-  float policy[M2PO_BLOCK];
-  float reference[M2PO_BLOCK];
-  float advantages[M2PO_BLOCK];
-  uint8_t mask[M2PO_BLOCK];
-  uint8_t keep[M2PO_BLOCK];
+  M2PO_ALIGNED float policy[M2PO_BLOCK];
+  M2PO_ALIGNED float reference[M2PO_BLOCK];
+  M2PO_ALIGNED float advantages[M2PO_BLOCK];
+  M2PO_ALIGNED uint8_t mask[M2PO_BLOCK];
+  M2PO_ALIGNED uint8_t keep[M2PO_BLOCK];
 } m2po_stage;
 
 /// Do the values of a batch fit float32, and is d computed in it?

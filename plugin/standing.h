@@ -26,9 +26,9 @@ static inline m2po_bracket bounds_of(const m2po_bracket *bracket)
 
 /// Where tokens of T stand.
 typedef struct standing {
-  words in; ///< of T
-  words above_low;
-  words above_high;
+  flags in; ///< of T
+  flags above_low;
+  flags above_high;
   floats square;
 } standing;
 
@@ -39,17 +39,17 @@ SPECIALIZED standing stand(const token_vector *tokens, const m2po_bracket *brack
   // T has the tokens whose ratio moves the way that the advantage pushes.
   found.in = all ? tokens->valid : along(tokens->log_ratio, tokens->advantage);
   found.square = tokens->log_ratio * tokens->log_ratio;
-  found.above_low = found.in & (found.square > bracket->low);
-  found.above_high = cuts ? found.in & (found.square > bracket->high) : (words){0};
+  found.above_low = both(found.in, above(found.square, every(bracket->low)));
+  found.above_high = cuts ? both(found.in, above(found.square, every(bracket->high))) : (flags){0};
   return found;
 }
 
 /// A sighting in progress, in each element.
 typedef struct running_totals {
   words least_below; ///< the smallest bits of m, minus 1: so those of 0 are larger than any
-  words constrained; ///< minus how many: a flag that is set is -1
-  words above;       ///< the same
-  words sizes;       ///< the largest bits of m, in sight also of the size of A
+  flag_count constrained;
+  flag_count above;
+  words sizes; ///< the largest bits of m, in sight also of the size of A
 } running_totals;
 
 static inline running_totals no_totals(void)
@@ -60,13 +60,13 @@ static inline running_totals no_totals(void)
 SPECIALIZED void note(m2po_sighting *sighting, running_totals *totals, const standing *found,
                       int64_t i, bool cuts)
 {
-  const floats below = masked(found->in & ~found->above_low, found->square);
+  const floats below = masked(but_not(found->in, found->above_low), found->square);
   store(sighting->below + i, below);
   store(sighting->over + i, masked(found->above_low, found->square));
   totals->least_below = smaller(totals->least_below, (words)below - 1);
-  totals->constrained += found->in;
+  count_flags(&totals->constrained, found->in);
   if (cuts) {
-    totals->above += found->above_high;
+    count_flags(&totals->above, found->above_high);
   }
 }
 
@@ -75,17 +75,17 @@ static inline void conclude(m2po_sighting *sighting, const running_totals *total
   const uint32_t least = smallest(totals->least_below) + 1;
   memcpy(&sighting->least_below, &least, sizeof least);
   sighting->glance.below_sum = sum_up(sighting->below);
-  sighting->glance.constrained = -sum_of(totals->constrained);
-  sighting->glance.above_count = -sum_of(totals->above);
+  sighting->glance.constrained = counted(totals->constrained);
+  sighting->glance.above_count = counted(totals->above);
   sighting->plain = all_finite(totals->sizes);
 }
 
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the first bits of a word come first");
 
 static inline void put_bits(uint64_t bits[M2PO_BLOCK_WORDS], int64_t i,
-                            const words flags[PACK_VECTORS])
+                            const flags where[PACK_VECTORS])
 {
-  const uint32_t found = bits_of(flags);
+  const uint32_t found = bits_of(where);
   memcpy((uint8_t *)bits + i / 8, &found, PACK / 8);
 }
 

@@ -13,9 +13,12 @@
 // Compiled anew for each constant argument.
 #define SPECIALIZED __attribute__((always_inline)) static inline
 
-/// A sum in LANES parts, whatever the vectors of the machine: token i goes to part i % LANES.
+/// A sum in so many parts, whatever the vectors of the machine: token i goes to part i % SUM_PARTS.
+/// So many that an addition need not wait for the last one.
+enum { SUM_PARTS = 32, SUM_VECTORS = SUM_PARTS / VECTOR_DOUBLES };
+
 typedef struct part_sums {
-  doubles part[HALF_VECTORS];
+  doubles part[SUM_VECTORS];
 } part_sums;
 
 static inline void add(part_sums *sums, int vector, floats values)
@@ -27,9 +30,15 @@ static inline void add(part_sums *sums, int vector, floats values)
 
 static inline double total(const part_sums *sums)
 {
-  double part[LANES];
-  memcpy(part, sums, sizeof part);
-  for (int count = LANES / 2; count > 0; count /= 2) {
+  part_sums all = *sums;
+  for (int count = SUM_VECTORS / 2; count > 0; count /= 2) {
+    for (int v = 0; v < count; ++v) {
+      all.part[v] += all.part[v + count];
+    }
+  }
+  double part[VECTOR_DOUBLES];
+  memcpy(part, all.part, sizeof part);
+  for (int count = VECTOR_DOUBLES / 2; count > 0; count /= 2) {
     for (int i = 0; i < count; ++i) {
       part[i] += part[i + count];
     }
@@ -68,11 +77,11 @@ static inline void fetch_output(const float output[M2PO_BLOCK], int64_t i)
 
 static inline double sum_up(const float values[M2PO_BLOCK])
 {
-  enum { AT_ONCE = 2 * LANES, HALVES = 2 * HALF_VECTORS };
   part_sums sums = {{{0}}};
-  for (int64_t i = 0; i < M2PO_BLOCK; i += AT_ONCE) {
-    for (int64_t half = 0; half < HALVES; ++half) {
-      sums.part[half % HALF_VECTORS] += widen(values + i + half * VECTOR_DOUBLES);
+#pragma GCC unroll 2 // not wholly, for which there are too few registers
+  for (int64_t i = 0; i < M2PO_BLOCK; i += SUM_PARTS) {
+    for (int64_t v = 0; v < SUM_VECTORS; ++v) {
+      sums.part[v] += widen(values + i + v * VECTOR_DOUBLES);
     }
   }
   return total(&sums);
@@ -101,20 +110,9 @@ static inline uint32_t smallest(words values)
   return found;
 }
 
-static inline int64_t sum_of(words values)
-{
-  int32_t element[VECTOR_FLOATS];
-  memcpy(element, &values, sizeof element);
-  int64_t sum = 0;
-  for (int i = 0; i < VECTOR_FLOATS; ++i) {
-    sum += element[i];
-  }
-  return sum;
-}
-
 /// What tokens are, for a vector of them. 0 where not valid.
 typedef struct token_vector {
-  words valid;
+  flags valid;
   floats advantage;
   floats log_ratio;
 } token_vector;
@@ -131,7 +129,7 @@ static inline token_vector read(const m2po_block *block, int64_t i)
 /// The same of tokens that are all valid.
 static inline token_vector read_whole(const m2po_block *block, int64_t i)
 {
-  return (token_vector){~(words){0}, load(block->advantages + i),
+  return (token_vector){(flags) ~(flags){0}, load(block->advantages + i),
                         load(block->policy + i) - load(block->reference + i)};
 }
 

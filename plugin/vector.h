@@ -2,9 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // The vectors of the instruction set that a kernel is compiled for, and what C's vector arithmetic
-// (+ - * & | << and comparisons, element by element) has no operator for.
-//
-// A comparison gives -1 in the elements where it holds and 0 elsewhere.
+// (+ - * & | <<, element by element) has no operator for.
 
 #ifndef M2PO_VECTOR_H
 #define M2PO_VECTOR_H
@@ -31,11 +29,10 @@
 
 enum { VECTOR_BYTES = 4 * VECTOR_FLOATS };
 
-/// Loops take this many tokens at a time, and sums have this many parts, whatever the vectors.
+/// Loops take this many tokens at a time.
 enum { LANES = 16, VECTORS = LANES / VECTOR_FLOATS };
 
-/// As doubles they take twice as many vectors.
-enum { HALF_VECTORS = 2 * VECTORS, VECTOR_DOUBLES = VECTOR_FLOATS / 2 };
+enum { VECTOR_DOUBLES = VECTOR_FLOATS / 2 };
 
 #define EACH_VECTOR for (int v = 0; v < VECTORS; ++v)
 
@@ -78,21 +75,160 @@ static inline floats every(float value)
   return (floats){0} + value;
 }
 
+// --------------------------------------------------------------------- what holds, and what
+// doesn't
+
+#if VECTOR_FLOATS == 16
+
+/// Whether something holds, for each element.
+typedef __mmask16 flags;
+
+static inline flags above(floats left, floats right)
+{
+  return _mm512_cmp_ps_mask((__m512)left, (__m512)right, _CMP_GT_OQ);
+}
+
+static inline flags up_to(floats left, floats right)
+{
+  return _mm512_cmp_ps_mask((__m512)left, (__m512)right, _CMP_LE_OQ);
+}
+
+static inline flags nonzero(floats values)
+{
+  return _mm512_cmp_ps_mask((__m512)values, _mm512_setzero_ps(), _CMP_NEQ_UQ);
+}
+
 /// The values where `where` holds, 0 elsewhere.
-static inline floats masked(words where, floats values)
+static inline floats masked(flags where, floats values)
+{
+  return (floats)_mm512_maskz_mov_ps(where, (__m512)values);
+}
+
+/// The values times 1 where `where` holds, times 0 elsewhere.
+static inline floats times_flag(floats values, flags where)
+{
+  const floats zero = {0};
+  const flags elsewhere = (flags)~where;
+  return (floats)_mm512_mask_mul_ps((__m512)values, elsewhere, (__m512)values, (__m512)zero);
+}
+
+/// How many flags were set.
+typedef int64_t flag_count;
+
+static inline void count_flags(flag_count *all, flags where)
+{
+  *all += __builtin_popcount(where);
+}
+
+static inline int64_t counted(flag_count all)
+{
+  return all;
+}
+
+#else
+
+typedef words flags; // -1 where it holds, 0 elsewhere
+
+static inline flags above(floats left, floats right)
+{
+  return left > right;
+}
+
+static inline flags up_to(floats left, floats right)
+{
+  return left <= right;
+}
+
+static inline flags nonzero(floats values)
+{
+  return values != 0;
+}
+
+static inline floats masked(flags where, floats values)
 {
   return (floats)(where & (words)values);
 }
 
-/// The values where `where` doesn't hold, 0 elsewhere.
-static inline floats unless(words where, floats values)
+static inline floats times_flag(floats values, flags where)
 {
-#if VECTOR_FLOATS == 8
-  return (floats)_mm256_andnot_ps((__m256)where, (__m256)values);
-#else
-  return (floats)(~where & (words)values);
-#endif
+  return values * masked(where, every(1.0F));
 }
+
+typedef words flag_count; // minus how many, in each element
+
+static inline void count_flags(flag_count *all, flags where)
+{
+  *all += where;
+}
+
+static inline int64_t counted(flag_count all)
+{
+  int32_t element[VECTOR_FLOATS];
+  memcpy(element, &all, sizeof element);
+  int64_t sum = 0;
+  for (int i = 0; i < VECTOR_FLOATS; ++i) {
+    sum -= element[i];
+  }
+  return sum;
+}
+
+#endif
+
+static inline flags both(flags left, flags right)
+{
+  return (flags)(left & right);
+}
+
+// By an instruction of its own where there is one: a compiler that sees through it may turn the
+// comparison that made a flag around, for several instructions in place of one.
+
+#if VECTOR_FLOATS == 8
+
+static inline flags but_not(flags left, flags right)
+{
+  return (flags)_mm256_andnot_si256((__m256i)right, (__m256i)left);
+}
+
+/// The values where `where` doesn't hold, 0 elsewhere.
+static inline floats unless(flags where, floats values)
+{
+  return (floats)_mm256_andnot_ps((__m256)where, (__m256)values);
+}
+
+#else
+
+static inline flags but_not(flags left, flags right)
+{
+  return (flags)(left & ~right);
+}
+
+static inline floats unless(flags where, floats values)
+{
+  return masked((flags)~where, values);
+}
+
+#endif
+
+#if VECTOR_FLOATS == 8
+
+/// Holds where both numbers are above 0 or both are below it.
+static inline flags along(floats left, floats right)
+{
+  // The signs of numbers are those of their bits, but for -0, to which adding 0 gives 0.
+  return (words)_mm256_sign_epi32((__m256i)left, (__m256i)(right + 0.0F)) > 0;
+}
+
+#else
+
+static inline flags along(floats left, floats right)
+{
+  const floats pushed = (floats)((words)left ^ ((words)right & INT32_MIN));
+  return both(above(pushed, (floats){0}), nonzero(right));
+}
+
+#endif
+
+// -------------------------------------------------------------------------------------- the rest
 
 #ifdef __SSE2__
 
@@ -110,25 +246,6 @@ static inline void order_stores(void)
 
 #endif
 
-#if VECTOR_FLOATS == 8
-
-/// -1 where both numbers are above 0 or both are below it.
-static inline words along(floats left, floats right)
-{
-  // The signs of numbers are those of their bits, but for -0, to which adding 0 gives 0.
-  return (words)_mm256_sign_epi32((__m256i)left, (__m256i)(right + 0.0F)) > 0;
-}
-
-#else
-
-static inline words along(floats left, floats right)
-{
-  const words right_sign = (words)right & INT32_MIN;
-  return ((floats)((words)left ^ right_sign) > 0) & (right != 0);
-}
-
-#endif
-
 #if defined(__AVX512DQ__)
 
 /// `address` is aligned to the vector.
@@ -137,11 +254,11 @@ static inline void store_past_caches(float *address, floats values)
   _mm512_stream_ps(address, (__m512)values);
 }
 
-/// -1 where a byte is not 0.
-static inline words nonzero_bytes(const uint8_t *flags)
+/// Holds where a byte is not 0.
+static inline flags nonzero_bytes(const uint8_t *values)
 {
-  const __m128i all = _mm_loadu_si128((const __m128i *)flags);
-  return (words)_mm512_maskz_set1_epi32(_mm_test_epi8_mask(all, all), -1);
+  const __m128i all = _mm_loadu_si128((const __m128i *)values);
+  return _mm_test_epi8_mask(all, all);
 }
 
 /// Is one of them -1?
@@ -178,16 +295,15 @@ static inline floats largest_of(floats left, floats right)
 }
 
 /// One bit an element, the first lowest.
-static inline uint32_t bits_of(const words flags[PACK_VECTORS])
+static inline uint32_t bits_of(const flags where[PACK_VECTORS])
 {
-  return (uint32_t)_mm512_movepi32_mask((__m512i)flags[0]);
+  return where[0];
 }
 
 /// One byte an element: 1 where the flag is set, else 0.
-static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
+static inline void store_flags(uint8_t *address, const flags where[PACK_VECTORS])
 {
-  const __m512i one = _mm512_and_si512((__m512i)flags[0], _mm512_set1_epi32(1));
-  _mm_storeu_si128((__m128i *)address, _mm512_cvtepi32_epi8(one));
+  _mm_storeu_si128((__m128i *)address, _mm_maskz_set1_epi8(where[0], 1));
 }
 
 static inline doubles widen_low(floats values)
@@ -213,9 +329,9 @@ static inline void store_past_caches(float *address, floats values)
   _mm256_stream_ps(address, (__m256)values);
 }
 
-static inline words nonzero_bytes(const uint8_t *flags)
+static inline flags nonzero_bytes(const uint8_t *values)
 {
-  return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)flags)) > 0;
+  return (words)_mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)values)) > 0;
 }
 
 static inline bool any(words where)
@@ -249,23 +365,23 @@ static inline floats largest_of(floats left, floats right)
 }
 
 /// A byte for each flag.
-static inline __m256i packed(const words flags[PACK_VECTORS])
+static inline __m256i packed(const flags where[PACK_VECTORS])
 {
-  const __m256i low = _mm256_packs_epi32((__m256i)flags[0], (__m256i)flags[1]);
-  const __m256i high = _mm256_packs_epi32((__m256i)flags[2], (__m256i)flags[3]);
+  const __m256i low = _mm256_packs_epi32((__m256i)where[0], (__m256i)where[1]);
+  const __m256i high = _mm256_packs_epi32((__m256i)where[2], (__m256i)where[3]);
   // Packing works within each half: put the eighths back in order.
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
   return _mm256_permutevar8x32_epi32(_mm256_packs_epi16(low, high), order);
 }
 
-static inline uint32_t bits_of(const words flags[PACK_VECTORS])
+static inline uint32_t bits_of(const flags where[PACK_VECTORS])
 {
-  return (uint32_t)_mm256_movemask_epi8(packed(flags));
+  return (uint32_t)_mm256_movemask_epi8(packed(where));
 }
 
-static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
+static inline void store_flags(uint8_t *address, const flags where[PACK_VECTORS])
 {
-  const __m256i ones = _mm256_and_si256(packed(flags), _mm256_set1_epi8(1));
+  const __m256i ones = _mm256_and_si256(packed(where), _mm256_set1_epi8(1));
   _mm256_storeu_si256((__m256i *)address, ones);
 }
 
@@ -291,10 +407,10 @@ static inline void store_past_caches(float *address, floats values)
   _mm_stream_ps(address, (__m128)values);
 }
 
-static inline words nonzero_bytes(const uint8_t *flags)
+static inline flags nonzero_bytes(const uint8_t *values)
 {
   int32_t four;
-  memcpy(&four, flags, sizeof four);
+  memcpy(&four, values, sizeof four);
   const __m128i zero = _mm_setzero_si128();
   const __m128i narrow = _mm_unpacklo_epi8(_mm_cvtsi32_si128(four), zero);
   return (words)_mm_unpacklo_epi16(narrow, zero) > 0;
@@ -327,21 +443,21 @@ static inline floats largest_of(floats left, floats right)
   return (floats)_mm_max_ps((__m128)left, (__m128)right);
 }
 
-static inline __m128i packed(const words flags[PACK_VECTORS])
+static inline __m128i packed(const flags where[PACK_VECTORS])
 {
-  const __m128i low = _mm_packs_epi32((__m128i)flags[0], (__m128i)flags[1]);
-  const __m128i high = _mm_packs_epi32((__m128i)flags[2], (__m128i)flags[3]);
+  const __m128i low = _mm_packs_epi32((__m128i)where[0], (__m128i)where[1]);
+  const __m128i high = _mm_packs_epi32((__m128i)where[2], (__m128i)where[3]);
   return _mm_packs_epi16(low, high);
 }
 
-static inline uint32_t bits_of(const words flags[PACK_VECTORS])
+static inline uint32_t bits_of(const flags where[PACK_VECTORS])
 {
-  return (uint32_t)_mm_movemask_epi8(packed(flags));
+  return (uint32_t)_mm_movemask_epi8(packed(where));
 }
 
-static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
+static inline void store_flags(uint8_t *address, const flags where[PACK_VECTORS])
 {
-  _mm_storeu_si128((__m128i *)address, _mm_and_si128(packed(flags), _mm_set1_epi8(1)));
+  _mm_storeu_si128((__m128i *)address, _mm_and_si128(packed(where), _mm_set1_epi8(1)));
 }
 
 static inline doubles widen_low(floats values)
@@ -375,10 +491,10 @@ static inline void store_past_caches(float *address, floats values)
   store(address, values); // no such instruction is known to pay here
 }
 
-static inline words nonzero_bytes(const uint8_t *flags)
+static inline flags nonzero_bytes(const uint8_t *values)
 {
   uint32_t four;
-  memcpy(&four, flags, sizeof four);
+  memcpy(&four, values, sizeof four);
   const uint16x8_t narrow = vmovl_u8(vreinterpret_u8_u32(vdup_n_u32(four)));
   return (words)vmovl_u16(vget_low_u16(narrow)) != 0;
 }
@@ -413,23 +529,23 @@ static inline floats largest_of(floats left, floats right)
   return (floats)vmaxq_f32((float32x4_t)left, (float32x4_t)right);
 }
 
-static inline uint32_t bits_of(const words flags[PACK_VECTORS])
+static inline uint32_t bits_of(const flags where[PACK_VECTORS])
 {
   static const int32_t places[VECTOR_FLOATS] = {0, 1, 2, 3};
   uint32_t bits = 0;
   EACH_PACKED
   {
-    const uint32x4_t signs = vshrq_n_u32((uint32x4_t)flags[v], 31);
+    const uint32x4_t signs = vshrq_n_u32((uint32x4_t)where[v], 31);
     bits |= vaddvq_u32(vshlq_u32(signs, vld1q_s32(places))) << (v * VECTOR_FLOATS);
   }
   return bits;
 }
 
-static inline void store_flags(uint8_t *address, const words flags[PACK_VECTORS])
+static inline void store_flags(uint8_t *address, const flags where[PACK_VECTORS])
 {
   for (int v = 0; v < PACK_VECTORS; v += 2) {
-    const uint16x4_t low = vmovn_u32((uint32x4_t)flags[v]);
-    const uint16x4_t high = vmovn_u32((uint32x4_t)flags[v + 1]);
+    const uint16x4_t low = vmovn_u32((uint32x4_t)where[v]);
+    const uint16x4_t high = vmovn_u32((uint32x4_t)where[v + 1]);
     const uint8x8_t ordered = vmovn_u16(vcombine_u16(low, high));
     vst1_u8(address + (int64_t)v * VECTOR_FLOATS, vand_u8(ordered, vdup_n_u8(1)));
   }

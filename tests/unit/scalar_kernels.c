@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-enum { SUM_PARTS = 16 };
+enum { SUM_PARTS = 32, FLOAT_LANES = 16 };
 
 /// A sum in parts, token i going to part i % SUM_PARTS, which are added up in halves.
 typedef struct part_sums {
@@ -222,17 +222,17 @@ void scalar_keep_all(const m2po_block *block, const m2po_formula *formula, float
                      uint8_t *keep, m2po_glance *glance, m2po_valuation *valuation)
 {
   static const m2po_bracket none = {.low = INFINITY, .high = FLT_MAX};
-  float lanes[SUM_PARTS] = {0};
+  float lanes[FLOAT_LANES] = {0};
   part_sums below = {{0}};
   *glance = (m2po_glance){.below_sum = 0};
   valuation->plain = squares_finite(block);
   for (int64_t i = 0; i < M2PO_BLOCK; ++i) {
     const token it = token_at(block, i);
     const bool in = is_constrained(&it, false);
-    lanes[i % SUM_PARTS] += in ? it.log_ratio * it.log_ratio : 0.0F;
+    lanes[i % FLOAT_LANES] += in ? it.log_ratio * it.log_ratio : 0.0F;
     glance->constrained += in ? 1 : 0;
   }
-  for (int64_t i = 0; i < SUM_PARTS; ++i) {
+  for (int64_t i = 0; i < FLOAT_LANES; ++i) {
     below.part[i] = (double)lanes[i];
   }
   glance->below_sum = total(&below);

@@ -175,8 +175,8 @@ static void check_sight(const char *what, const m2po_kernels *kernels, const m2p
 
 // The memory that a kernel writes to, with bytes about the mask that are not for it.
 typedef struct results {
-  float slope[M2PO_BLOCK] __attribute__((aligned(M2PO_STREAM_ALIGNMENT)));
-  uint8_t room[M2PO_STREAM_ALIGNMENT];
+  float slope[M2PO_BLOCK] __attribute__((aligned(M2PO_LINE)));
+  uint8_t room[M2PO_LINE];
   uint8_t keep[M2PO_BLOCK + 1];
   m2po_valuation valuation;
 } results;
@@ -193,8 +193,8 @@ static void check_results(const char *what, const m2po_kernels *kernels, const r
   check_valuation(what, &got->valuation, &right->valuation, got->slope, right->slope);
   cr_assert(!right->valuation.plain || memcmp(got->keep, right->keep, M2PO_BLOCK) == 0, "%s: keep",
             what);
-  cr_assert(got->room[M2PO_STREAM_ALIGNMENT - 1] == 7 && got->keep[M2PO_BLOCK] == 7,
-            "%s: keep is overrun", what);
+  cr_assert(got->room[M2PO_LINE - 1] == 7 && got->keep[M2PO_BLOCK] == 7, "%s: keep is overrun",
+            what);
 }
 
 static void check_evaluate(const char *what, const m2po_kernels *kernels, const m2po_block *block,
