@@ -376,7 +376,7 @@ int32_t m2po_evaluation_open(const rft_instance *instance, const rft_batch *batc
   *job = (m2po_evaluation){.config = &instance->config};
   int32_t code = open_tensors(batch, mask, output, job, error);
   if (code == RFT_OK) {
-    code = m2po_weights_open(job->config, &job->batch, &job->keep, reduction, &job->weights, error);
+    code = m2po_weights_open(instance, &job->batch, &job->keep, reduction, &job->weights, error);
   }
   if (code != RFT_OK) {
     return code;

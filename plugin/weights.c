@@ -96,17 +96,48 @@ static int64_t count_sequence(const rft_batch_view *batch, const rft_view *keep,
   return valid;
 }
 
-static batch_counts count_batch(const rft_batch_view *batch, const rft_view *keep,
-                                int64_t *sequence_tokens)
+enum { MOST_PARTS = 64, LEAST_PART = 1 << 17 }; // positions
+
+// Sequences are counted in parts, each by one body of parallel_for.
+typedef struct counting {
+  const rft_batch_view *batch;
+  const rft_view *keep;
+  int64_t *sequence_tokens; ///< [sequences], or NULL
+  int64_t parts;
+  batch_counts found[MOST_PARTS];
+} counting;
+
+static void count_part(void *context, int64_t part)
 {
+  counting *const job = context;
+  const int64_t sequences = job->batch->sequences;
+  const int64_t end = sequences * (part + 1) / job->parts;
   batch_counts counts = {0};
-  for (int64_t i = 0; i < batch->sequences; ++i) {
-    const int64_t valid = count_sequence(batch, keep, i, &counts);
-    if (sequence_tokens != NULL) {
-      sequence_tokens[i] = valid;
+  for (int64_t i = sequences * part / job->parts; i < end; ++i) {
+    const int64_t valid = count_sequence(job->batch, job->keep, i, &counts);
+    if (job->sequence_tokens != NULL) {
+      job->sequence_tokens[i] = valid;
     }
   }
-  return counts;
+  job->found[part] = counts;
+}
+
+static batch_counts count_batch(const rft_instance *instance, const rft_batch_view *batch,
+                                const rft_view *keep, int64_t *sequence_tokens)
+{
+  const int64_t wanted = 1 + batch->count / LEAST_PART;
+  counting job = {.batch = batch,
+                  .keep = keep,
+                  .sequence_tokens = sequence_tokens,
+                  .parts = wanted < MOST_PARTS ? wanted : MOST_PARTS};
+  m2po_parallel_for(instance, job.parts, count_part, &job);
+  batch_counts all = {0};
+  for (int64_t part = 0; part < job.parts; ++part) {
+    all.valid += job.found[part].valid;
+    all.kept += job.found[part].kept;
+    all.sequences += job.found[part].sequences;
+  }
+  return all;
 }
 
 static int32_t check_reduction(const rft_reduction *reduction, rft_error *error)
@@ -167,10 +198,11 @@ static int64_t given_or(int64_t given, int64_t counted)
   return given != 0 ? given : counted;
 }
 
-int32_t m2po_weights_open(const m2po_config *config, const rft_batch_view *batch,
+int32_t m2po_weights_open(const rft_instance *instance, const rft_batch_view *batch,
                           const rft_view *keep, const rft_reduction *reduction,
                           m2po_weights *weights, rft_error *error)
 {
+  const m2po_config *const config = &instance->config;
   const rft_reduction none = {.struct_size = sizeof none};
   const rft_reduction *const given = reduction == NULL ? &none : reduction;
   const int32_t code = check_reduction(given, error);
@@ -193,7 +225,7 @@ int32_t m2po_weights_open(const m2po_config *config, const rft_batch_view *batch
   }
   batch_counts counts = {0};
   if (counts_missing(config, given)) {
-    counts = count_batch(batch, keep, sequence_tokens);
+    counts = count_batch(instance, batch, keep, sequence_tokens);
   }
   counts.valid = given_or(given->valid_tokens, counts.valid);
   counts.kept = given_or(given->kept_tokens, counts.kept);

@@ -6,7 +6,7 @@
 #ifndef M2PO_WEIGHTS_H
 #define M2PO_WEIGHTS_H
 
-#include "config.h"
+#include "instance.h"
 #include "support/batch_view.h"
 
 typedef struct m2po_weights {
@@ -19,7 +19,7 @@ typedef struct m2po_weights {
 
 /// Computes the weights of a micro-batch; counts that `reduction` leaves 0 are the micro-batch's
 /// own. `keep`: the mask of kept tokens, absent for all. Free with m2po_weights_free.
-int32_t m2po_weights_open(const m2po_config *config, const rft_batch_view *batch,
+int32_t m2po_weights_open(const rft_instance *instance, const rft_batch_view *batch,
                           const rft_view *keep, const rft_reduction *reduction,
                           m2po_weights *weights, rft_error *error);
 

@@ -6,6 +6,7 @@
 
 #include "compare.h"
 #include "loss_batches.h"
+#include "outcome.h"
 #include "plugin_fixture.h"
 
 TestSuite(loss, .fini = plugin_fixture_end);
@@ -234,6 +235,46 @@ ParameterizedTest(loss_case *shape, loss, counts_that_are_not_given_are_the_own_
   const double expected = evaluate_ok(instance, batch, mask, &given, float32).loss;
   cr_expect(same_bits(evaluate_ok(instance, batch, mask, &zero, float32).loss, expected));
   cr_expect(same_bits(evaluate_ok(instance, batch, mask, NULL, float32).loss, expected));
+}
+
+enum { MANY_ROWS = 2051, MANY_COLUMNS = 131, MANY_PARTS = 3 };
+
+static rft_reduction counts_of(const rft_tensor *mask)
+{
+  rft_reduction counts = {.struct_size = sizeof counts};
+  for (int64_t row = 0; row < MANY_ROWS; ++row) {
+    int64_t valid = 0;
+    for (int64_t i = 0; i < MANY_COLUMNS; ++i) {
+      valid += tensor_get(mask, row * MANY_COLUMNS + i) != 0 ? 1 : 0;
+    }
+    counts.valid_tokens += valid;
+    counts.sequences += valid > 0 ? 1 : 0;
+  }
+  counts.kept_tokens = counts.valid_tokens;
+  return counts;
+}
+
+// A host's threads count the sequences of a large batch in parts.
+Test(loss, counts_of_many_sequences)
+{
+  static const int64_t sizes[MANY_PARTS] = {683, 684, 684};
+  const batch_dtypes dtypes = all_of(float32);
+  const rft_host *const host = host_new(HOST_THREADED, 4);
+  rft_batch *const batch = loss_batch(18, &dtypes, MANY_ROWS, MANY_COLUMNS);
+  batch->proximal_logprob = NULL;
+  const rft_reduction counts = counts_of(batch->mask);
+  const batch_list parts = batch_split(batch, MANY_PARTS, sizes);
+  for (int aggregation = 0; aggregation < 4; ++aggregation) {
+    reference_config config = reference_config_default();
+    config.objective.aggregation = (reference_aggregation)aggregation;
+    const char *const text = reference_config_text(&config);
+    const evaluation whole = evaluate_ok(m2po_create_on(host, text), batch, NULL, NULL, float32);
+    for (int64_t k = 0, start = 0; k < MANY_PARTS; start += sizes[k++]) {
+      const evaluation part =
+          evaluate_ok(m2po_create(text), parts.batch[k], NULL, &counts, float32);
+      check_same_bytes(text, tensor_slice(whole.gradient, start, sizes[k]), part.gradient);
+    }
+  }
 }
 
 // ----------------------------------------------------------------------------------- scale, dtypes
