@@ -57,12 +57,12 @@ typedef struct m2po_glance {
 
 /// All that a selection may want to know.
 typedef struct m2po_sighting {
-  m2po_glance glance;
-  uint64_t valid[M2PO_BLOCK_WORDS];     ///< a bit a position; step alone does not set them
   M2PO_ALIGNED float below[M2PO_BLOCK]; ///< m of the tokens of T below the bracket, 0 elsewhere
   M2PO_ALIGNED float over[M2PO_BLOCK];  ///< m of the others of T, 0 elsewhere
-  float least_below;                    ///< the smallest that is not 0; 0 where none is
-  bool plain; ///< m and A of every valid token are finite; of step: as in a valuation
+  uint64_t valid[M2PO_BLOCK_WORDS];     ///< a bit a position; step alone does not set them
+  m2po_glance glance;
+  float least_below; ///< the smallest that is not 0; 0 where none is
+  bool plain;        ///< m and A of every valid token are finite; of step: as in a valuation
 } m2po_sighting;
 
 /// What turns a ratio into loss and gradient: the importance sampling surrogate.

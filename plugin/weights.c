@@ -122,20 +122,16 @@ static void count_part(void *context, int64_t part)
   job->found[part] = counts;
 }
 
-static batch_counts count_batch(const rft_instance *instance, const rft_batch_view *batch,
-                                const rft_view *keep, int64_t *sequence_tokens)
+static batch_counts count_batch(const rft_instance *instance, counting *job)
 {
-  const int64_t wanted = 1 + batch->count / LEAST_PART;
-  counting job = {.batch = batch,
-                  .keep = keep,
-                  .sequence_tokens = sequence_tokens,
-                  .parts = wanted < MOST_PARTS ? wanted : MOST_PARTS};
-  m2po_parallel_for(instance, job.parts, count_part, &job);
+  const int64_t wanted = 1 + job->batch->count / LEAST_PART;
+  job->parts = wanted < MOST_PARTS ? wanted : MOST_PARTS;
+  m2po_parallel_for(instance, job->parts, count_part, job);
   batch_counts all = {0};
-  for (int64_t part = 0; part < job.parts; ++part) {
-    all.valid += job.found[part].valid;
-    all.kept += job.found[part].kept;
-    all.sequences += job.found[part].sequences;
+  for (int64_t part = 0; part < job->parts; ++part) {
+    all.valid += job->found[part].valid;
+    all.kept += job->found[part].kept;
+    all.sequences += job->found[part].sequences;
   }
   return all;
 }
@@ -225,7 +221,8 @@ int32_t m2po_weights_open(const rft_instance *instance, const rft_batch_view *ba
   }
   batch_counts counts = {0};
   if (counts_missing(config, given)) {
-    counts = count_batch(instance, batch, keep, sequence_tokens);
+    counting job = {.batch = batch, .keep = keep, .sequence_tokens = sequence_tokens};
+    counts = count_batch(instance, &job);
   }
   counts.valid = given_or(given->valid_tokens, counts.valid);
   counts.kept = given_or(given->kept_tokens, counts.kept);
