@@ -5,9 +5,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import shutil
+import weakref
 
 import pytest
 import torch
@@ -94,6 +96,21 @@ def test_an_interrupt_in_a_transport_goes_its_way() -> None:
     loss = rft.PolicyLoss.from_preset("m2po")
     with pytest.raises(KeyboardInterrupt):
         loss.select([rft.Batch(**recorded(FILE))], rft.Collectives(0, 2, interrupted))
+
+
+def test_a_group_is_not_kept_until_garbage_is_collected() -> None:
+    def all_reduce_sum(_values) -> None:
+        pass
+
+    group = weakref.ref(all_reduce_sum)
+    loss = rft.PolicyLoss.from_preset("m2po")
+    gc.disable()
+    try:
+        loss.select([rft.Batch(**recorded(FILE))], rft.Collectives(0, 1, all_reduce_sum))
+        del all_reduce_sum
+        assert group() is None
+    finally:
+        gc.enable()
 
 
 def test_a_loss_without_collectives_refuses_a_group() -> None:

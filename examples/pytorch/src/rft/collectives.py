@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -26,8 +27,11 @@ class Collectives:
         self.size = size
         self._all_reduce_sum = all_reduce_sum
         self._failure: BaseException | None = None
-        # Part of the object: the library calls it as long as the struct is used.
-        self._callback = _abi.AllReduceSum(self._call)
+        # Part of the object: the library calls it as long as the struct is used. It does not keep the
+        # object, so that a group's threads end with the last use of it, not when garbage is
+        # collected: at the end of a process that is too late.
+        weak = weakref.WeakMethod(self._call)
+        self._callback = _abi.AllReduceSum(lambda *arguments: weak()(*arguments))
         self.struct = _abi.sized(
             _abi.Collectives, rank=rank, size=size, all_reduce_sum=self._callback
         )
