@@ -21,16 +21,23 @@ static inline int64_t m2po_threads(const rft_instance *instance)
   return instance->parallel == NULL ? 1 : instance->parallel->threads;
 }
 
-/// body(context, i) for each i in [0, count), on the host's threads where it lends some.
+/// body(context, i) for each i in [0, count), on this thread.
+static inline void m2po_serial_for(int64_t count, void (*body)(void *context, int64_t i),
+                                   void *context)
+{
+  for (int64_t i = 0; i < count; ++i) {
+    body(context, i);
+  }
+}
+
+/// The same on the host's threads, where it lends some.
 static inline void m2po_parallel_for(const rft_instance *instance, int64_t count,
                                      void (*body)(void *context, int64_t i), void *context)
 {
   if (instance->parallel != NULL && count > 1) {
     instance->parallel->parallel_for(instance->parallel, count, body, context);
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    body(context, i);
+  } else {
+    m2po_serial_for(count, body, context);
   }
 }
 

@@ -387,10 +387,8 @@ static void settle(const rft_instance *instance, m2po_pass *pass, int64_t open_c
 {
   if (open_count >= LEAST_SHARED_OPEN || pass->evaluation.few) {
     m2po_parallel_for(instance, pass->range_count, settle_range, pass);
-    return;
-  }
-  for (int64_t i = 0; i < pass->range_count; ++i) {
-    settle_range(pass, i);
+  } else {
+    m2po_serial_for(pass->range_count, settle_range, pass);
   }
 }
 

@@ -92,8 +92,7 @@ bool m2po_stage_copy(const m2po_source *source, int64_t start, int64_t count, in
 // Of an array, or NULL.
 static void fetch(const void *array, int64_t start, int64_t end)
 {
-  enum { LINE = 64 };
-  for (int64_t byte = start; array != NULL && byte < end; byte += LINE) {
+  for (int64_t byte = start; array != NULL && byte < end; byte += M2PO_LINE) {
     __builtin_prefetch((const char *)array + byte);
   }
 }

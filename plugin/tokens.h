@@ -63,8 +63,7 @@ static inline void fetch_floats(const float block[M2PO_BLOCK], int64_t i)
 
 static inline void fetch_flags(const uint8_t block[M2PO_BLOCK], int64_t i)
 {
-  enum { LINE = 64 };
-  if (i % LINE == 0) {
+  if (i % M2PO_LINE == 0) {
     fetch(block, M2PO_BLOCK + i);
   }
 }

@@ -239,21 +239,6 @@ ParameterizedTest(loss_case *shape, loss, counts_that_are_not_given_are_the_own_
 
 enum { MANY_ROWS = 2051, MANY_COLUMNS = 131, MANY_PARTS = 3 };
 
-static rft_reduction counts_of(const rft_tensor *mask)
-{
-  rft_reduction counts = {.struct_size = sizeof counts};
-  for (int64_t row = 0; row < MANY_ROWS; ++row) {
-    int64_t valid = 0;
-    for (int64_t i = 0; i < MANY_COLUMNS; ++i) {
-      valid += tensor_get(mask, row * MANY_COLUMNS + i) != 0 ? 1 : 0;
-    }
-    counts.valid_tokens += valid;
-    counts.sequences += valid > 0 ? 1 : 0;
-  }
-  counts.kept_tokens = counts.valid_tokens;
-  return counts;
-}
-
 // A host's threads count the sequences of a large batch in parts.
 Test(loss, counts_of_many_sequences)
 {
@@ -262,7 +247,12 @@ Test(loss, counts_of_many_sequences)
   const rft_host *const host = host_new(HOST_THREADED, 4);
   rft_batch *const batch = loss_batch(18, &dtypes, MANY_ROWS, MANY_COLUMNS);
   batch->proximal_logprob = NULL;
-  const rft_reduction counts = counts_of(batch->mask);
+  const reference_denominators by =
+      reference_count(batch_tokens(batch), batch_count(batch), keep_of(batch->mask), MANY_COLUMNS);
+  const rft_reduction counts = {.struct_size = sizeof counts,
+                                .valid_tokens = by.valid,
+                                .kept_tokens = by.kept,
+                                .sequences = by.sequences};
   const batch_list parts = batch_split(batch, MANY_PARTS, sizes);
   for (int aggregation = 0; aggregation < 4; ++aggregation) {
     reference_config config = reference_config_default();
